@@ -1,0 +1,29 @@
+"""A laboratory for markets of locally private gradients (FL-Market, IEEE BigData 2022)."""
+
+from flmarket_sim import aggregation, auctions, privacy
+from flmarket_sim.bids import BidBatch, Profiles
+from flmarket_sim.errors import FlmarketError
+from flmarket_sim.eventlog import read_events, read_ledger, read_owners, read_run, sql
+from flmarket_sim.market.simulation import Run, run
+from flmarket_sim.population import draw_profiles
+from flmarket_sim.scenario import Scenario
+from flmarket_sim.scenario_file import load_scenario
+
+__all__ = [
+    "BidBatch",
+    "FlmarketError",
+    "Profiles",
+    "Run",
+    "Scenario",
+    "aggregation",
+    "auctions",
+    "draw_profiles",
+    "load_scenario",
+    "privacy",
+    "read_events",
+    "read_ledger",
+    "read_owners",
+    "read_run",
+    "run",
+    "sql",
+]

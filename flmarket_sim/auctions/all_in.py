@@ -1,0 +1,36 @@
+"""All-in (paper, appendix B): whole budgets at one unit price that spends everything."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flmarket_sim.auctions.contract import Floats, Outcome, check_budget
+from flmarket_sim.auctions.greedy import Sorted, admit
+from flmarket_sim.bids import BidBatch
+
+
+def all_in_limit(ranked: Sorted, budget: Floats) -> Floats:
+    """Place j is admitted when r_j (S + x_j) <= B, that is when S + x_j <= B / r_j."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(ranked.unit_value > 0, budget[:, None] / ranked.unit_value, np.inf)
+
+
+class AllIn:
+    """All-in as published: cheapest unit valuations first, everybody paid the same unit price B / S.
+
+    The paper's proposition says that it is truthful. It is not: a loser who bids near zero can push a large owner out
+    and take over the budget (THEORY section 2).
+    """
+
+    name = "all-in"
+    guarantees = {"truthful": "none", "individually_rational": "any", "budget_feasible": "any"}
+
+    def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
+        budget = check_budget(bids, budget)
+        ranked = Sorted.by_unit_value(bids)
+        won = admit(ranked.amount, all_in_limit(ranked, budget))
+        sold = np.where(won, ranked.amount, 0.0)
+        total = sold.sum(axis=1, keepdims=True)
+        share = np.divide(sold, total, out=np.zeros_like(sold), where=total > 0)
+        winners = ranked.restore(won)
+        return Outcome(np.where(winners, bids.privacy_budget, 0.0), ranked.restore(share * budget[:, None]))

@@ -1,0 +1,66 @@
+"""What an auction is to everybody else: `decide(bids, budget, rng) -> Outcome`, K markets at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from flmarket_sim.bids import BidBatch
+from flmarket_sim.errors import ContractError, InputError
+
+Floats = NDArray[np.float64]
+TOLERANCE = 1e-9  # relative: rounding, not rules
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """privacy_loss (K, n): what each owner sells, at most her reported budget; payment (K, n): what she gets for it."""
+
+    privacy_loss: Floats
+    payment: Floats
+
+
+class Auction(Protocol):
+    """A mechanism. Options are constructor arguments; `decide` keeps no state from call to call.
+
+    `guarantees` says what holds and for which owners: {"truthful": C, "individually_rational": C, "budget_feasible": C},
+    where C is "any" (every valuation), "single-minded" (step valuations) or "none".
+    `decide` draws the same random numbers for the same shape whatever the bids are.
+    """
+
+    name: str
+    guarantees: dict[str, str]
+
+    def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome: ...
+
+
+def check_budget(bids: BidBatch, budget: ArrayLike) -> Floats:
+    """The budgets as a float array (K,), refused unless finite and at least 0."""
+    array = np.asarray(budget, dtype=np.float64)
+    if array.shape != (bids.shape[0],):
+        raise InputError(f"budget must have shape ({bids.shape[0]},), one for each market, got {array.shape}")
+    if not (np.isfinite(array) & (array >= 0)).all():
+        raise InputError(f"a budget must be finite and at least 0, got {array[~(np.isfinite(array) & (array >= 0))][0]}")
+    return array
+
+
+def check_outcome(name: str, outcome: Any, bids: BidBatch, budget: Floats) -> Outcome:
+    """Refuses an outcome that breaks the contract: shape, type, sign, privacy budgets, buyer's budget."""
+    loss, payment = np.asarray(outcome.privacy_loss), np.asarray(outcome.payment)
+    for what, array in (("privacy_loss", loss), ("payment", payment)):
+        if array.shape != bids.shape or array.dtype != np.float64:
+            raise ContractError(
+                f"auction {name!r}: {what} must be float64 of shape {bids.shape}, got {array.dtype} {array.shape}"
+            )
+        if not (np.isfinite(array) & (array >= 0)).all():
+            raise ContractError(f"auction {name!r}: {what} must be finite and at least 0, got {array.tolist()}")
+    if (loss > bids.privacy_budget * (1 + TOLERANCE)).any():
+        raise ContractError(f"auction {name!r} sells more privacy than an owner's reported budget")
+    spent = payment.sum(axis=1)
+    if (spent > budget * (1 + TOLERANCE)).any():
+        k = int(np.argmax(spent - budget))
+        raise ContractError(f"auction {name!r} spends {spent[k]:.6g} of a budget of {budget[k]:.6g}")
+    return Outcome(loss, payment)

@@ -1,0 +1,75 @@
+"""Greedy admission in sorted order, for K markets at once, and what it takes to sort and unsort them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flmarket_sim.bids import BidBatch
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """Owners in ascending order of unit valuation r = V / x with x = d eb (paper, appendix B). All arrays (K, n).
+
+    Ties keep the order of the bids: `order[k, j]` is the owner at place j.
+    """
+
+    order: NDArray[np.int64]
+    unit_value: Floats
+    amount: Floats
+    value: Floats
+
+    @classmethod
+    def by_unit_value(cls, bids: BidBatch) -> Sorted:
+        amount = bids.data_size * bids.privacy_budget
+        unit = bids.full_value / amount
+        order = np.argsort(unit, axis=1, kind="stable")
+        pick = np.take_along_axis
+        return cls(order, pick(unit, order, 1), pick(amount, order, 1), pick(bids.full_value, order, 1))
+
+    def restore(self, places: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Values by place back to values by owner."""
+        owners = np.empty_like(places)
+        np.put_along_axis(owners, self.order, places, axis=1)
+        return owners
+
+
+def before(amount: Floats) -> Floats:
+    """Sum of what stands before each place."""
+    total = np.cumsum(amount, axis=1)
+    total[:, 1:] = total[:, :-1]
+    total[:, 0] = 0.0
+    return total
+
+
+def admit(amount: Floats, limit: Floats) -> Bools:
+    """Place j is admitted when (sum admitted so far) + amount_j <= limit_j; a refusal does not end the walk.
+
+    The run up to the first refusal is one cumulative sum. After it sums only grow, so whoever does not fit now never
+    will: each step admits, in every market at once, the first later place that still fits.
+    """
+    markets, places = amount.shape
+    sums = np.cumsum(amount, axis=1)
+    refused = sums > limit
+    first = np.where(refused.any(axis=1), refused.argmax(axis=1), places)
+    column = np.arange(places)
+    admitted = column < first[:, None]
+    total = np.where(first > 0, sums[np.arange(markets), first - 1], 0.0)
+    behind = first
+    while True:
+        fits = (column > behind[:, None]) & (total[:, None] + amount <= limit)
+        some = fits.any(axis=1)
+        if not some.any():
+            return admitted
+        rows = np.flatnonzero(some)
+        chosen = fits[rows].argmax(axis=1)
+        admitted[rows, chosen] = True
+        total[rows] += amount[rows, chosen]
+        behind = behind.copy()
+        behind[rows] = chosen

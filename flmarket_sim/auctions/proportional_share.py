@@ -1,0 +1,32 @@
+"""Proportional share (Singer 2010): cheapest first, stop at the first who does not fit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flmarket_sim.auctions.all_in import all_in_limit
+from flmarket_sim.auctions.contract import Floats, Outcome, check_budget
+from flmarket_sim.auctions.greedy import Sorted
+from flmarket_sim.bids import BidBatch
+
+
+class ProportionalShare:
+    """Winners are the longest cheap prefix; the unit price is min(B / S, the next owner's unit valuation)."""
+
+    name = "proportional-share"
+    guarantees = {"truthful": "single-minded", "individually_rational": "any", "budget_feasible": "any"}
+
+    def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
+        budget = check_budget(bids, budget)
+        ranked = Sorted.by_unit_value(bids)
+        sums = np.cumsum(ranked.amount, axis=1)
+        won = np.logical_and.accumulate(sums <= all_in_limit(ranked, budget), axis=1)
+        count = won.sum(axis=1)
+        rows = np.arange(len(count))
+        sold = np.where(count > 0, sums[rows, count - 1], np.inf)
+        n = bids.shape[1]
+        next_unit = np.where(count < n, ranked.unit_value[rows, np.minimum(count, n - 1)], np.inf)
+        price = np.minimum(budget / sold, next_unit)
+        payment = np.where(won, ranked.amount * price[:, None], 0.0)
+        winners = ranked.restore(won)
+        return Outcome(np.where(winners, bids.privacy_budget, 0.0), ranked.restore(payment))

@@ -1,0 +1,55 @@
+"""What a data set is to everybody else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flmarket_sim.randomness import Streams
+
+Features = NDArray[np.float32]
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Features in [0, 1] (records, features) and class numbers (records,), to train on and to test on."""
+
+    train_x: Features
+    train_y: Labels
+    test_x: Features
+    test_y: Labels
+    classes: tuple[str, ...]
+
+
+class DatasetSource(Protocol):
+    """A data set by name. `class_counts` must work without the data where the numbers are known."""
+
+    name: str
+
+    def class_counts(self, streams: Streams) -> NDArray[np.int64]: ...
+
+    def load(self, streams: Streams) -> Dataset: ...
+
+
+def stratified_split(labels: Labels, test_share: float = 0.2) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row numbers to train on and to test on, every class cut alike. The same split for every seed."""
+    rng = np.random.default_rng(20220101)
+    train, test = [], []
+    for label in range(int(labels.max()) + 1):
+        members = rng.permutation(np.flatnonzero(labels == label))
+        cut = len(members) - int(len(members) * test_share)
+        train.append(members[:cut])
+        test.append(members[cut:])
+    return np.sort(np.concatenate(train)), np.sort(np.concatenate(test))
+
+
+def unit_scaled(train: NDArray[np.float64], test: NDArray[np.float64]) -> tuple[Features, Features]:
+    """Columns scaled to [0, 1] by the range of the training records; test records are clipped to it."""
+    low, high = train.min(axis=0), train.max(axis=0)
+    width = np.where(high > low, high - low, 1.0)
+    scale = [np.clip((x - low) / width, 0.0, 1.0).astype(np.float32) for x in (train, test)]
+    return scale[0], scale[1]

@@ -1,0 +1,78 @@
+"""What a buyer's model is to the market: a vector of parameters, gradients of many owners at once, an evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flmarket_sim import registry
+from flmarket_sim.errors import InputError
+from flmarket_sim.learning.dataset import Dataset
+from flmarket_sim.randomness import Purpose, Streams
+from flmarket_sim.scenario import Model
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """On the test records: mean loss, accuracy, and the recall of each class."""
+
+    loss: float
+    accuracy: float
+    recall: Floats
+
+
+class BuyerModel(Protocol):
+    """`dimension` D parameters; all methods are pure functions of the parameters (D,) given to them."""
+
+    dimension: int
+
+    def initial(self) -> Floats: ...
+
+    def gradients(self, parameters: Floats, data: Dataset, rows: Ints, sizes: Ints) -> Floats:
+        """(n, D) mean gradients of n owners; the first sizes[0] of `rows` are owner 0's records, and so on."""
+        ...
+
+    def evaluate(self, parameters: Floats, data: Dataset) -> Evaluation: ...
+
+
+class NoModel:
+    """A market without learning: auctions, payments and error bounds only."""
+
+    name = "none"
+    dimension = 0
+
+    def __init__(self, features: int, classes: int) -> None:
+        """Takes what every model takes, and needs none of it."""
+
+
+def create_model(spec: Model, data: Dataset, streams: Streams, buyer: int) -> BuyerModel:
+    """The model of a scenario: built in, or a torch.nn.Module built as Class(features, classes, **options)."""
+    cls = registry.models.get(spec.name)
+    features, classes = data.train_x.shape[1], len(data.classes)
+    if ":" not in spec.name:
+        built: BuyerModel = cls(features, classes, **spec.options)
+        return built
+    from flmarket_sim.learning.torch_model import TorchModel
+
+    seed = int(streams.generator(Purpose.MODEL, buyer).integers(2**63))
+    return TorchModel(cls, features, classes, spec.options, seed)
+
+
+def evaluation(loss: float, predicted: Ints, labels: Ints, classes: int) -> Evaluation:
+    """Accuracy and recalls from predictions; a class without test records has recall nan."""
+    right = predicted == labels
+    hits = np.bincount(labels, weights=right, minlength=classes)
+    total = np.bincount(labels, minlength=classes)
+    recall = np.divide(hits, total, out=np.full(classes, np.nan), where=total > 0)
+    return Evaluation(loss, float(right.mean()), recall)
+
+
+def require_finite(what: str, values: Any) -> None:
+    if not np.isfinite(values).all():
+        raise InputError(f"{what} is not finite: the learning rate may be too large")

@@ -1,0 +1,123 @@
+"""How records are dealt out to owners. A partition needs the number of records of each class, not the records.
+
+`counts` gives (owners, classes) numbers of records; `deal` turns them into records. Markets without learning stop at
+the counts, so their data sizes need no data.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from flmarket_sim.errors import InputError
+
+Ints = NDArray[np.int64]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+AtLeastOne = Annotated[int, Field(ge=1)]
+
+
+class Partition(Protocol):
+    """counts(class_counts (C,), owners, rng) -> (owners, C) numbers of records."""
+
+    name: str
+
+    def counts(self, class_counts: Ints, owners: int, rng: np.random.Generator) -> Ints: ...
+
+
+class Iid:
+    """IID with power-law sizes: `minimum` records each, the rest by lognormal(0, sigma) weights (paper, VI-A)."""
+
+    name = "iid"
+
+    def __init__(self, sigma: Positive = 2.0, minimum: AtLeastOne = 10) -> None:
+        self.sigma, self.minimum = sigma, minimum
+
+    def counts(self, class_counts: Ints, owners: int, rng: np.random.Generator) -> Ints:
+        records = int(class_counts.sum())
+        enough(records, owners, self.minimum)
+        weights = rng.lognormal(0.0, self.sigma, owners)
+        sizes = self.minimum + whole_shares(weights, records - self.minimum * owners)
+        return split_classes(class_counts, sizes, rng)
+
+
+class Dirichlet:
+    """Non-IID: each class split over the owners by Dirichlet(alpha), `minimum` of the largest class each."""
+
+    name = "dirichlet"
+
+    def __init__(self, alpha: Positive = 0.5, minimum: AtLeastOne = 10) -> None:
+        self.alpha, self.minimum = alpha, minimum
+
+    def counts(self, class_counts: Ints, owners: int, rng: np.random.Generator) -> Ints:
+        largest = int(class_counts.argmax())
+        enough(int(class_counts[largest]), owners, self.minimum)
+        table = np.empty((owners, len(class_counts)), np.int64)
+        for label, count in enumerate(class_counts.tolist()):
+            base = self.minimum if label == largest else 0
+            weights = np.maximum(rng.standard_gamma(self.alpha, owners), 1e-300)
+            table[:, label] = base + whole_shares(weights, count - base * owners)
+        return table
+
+
+class Shards:
+    """Equal sizes: records sorted by class, cut into `shards` pieces an owner, dealt at random (McMahan 2017)."""
+
+    name = "shards"
+
+    def __init__(self, shards: AtLeastOne = 2) -> None:
+        self.shards = shards
+
+    def counts(self, class_counts: Ints, owners: int, rng: np.random.Generator) -> Ints:
+        pieces = self.shards * owners
+        enough(int(class_counts.sum()), pieces, 1)
+        edges = np.arange(pieces + 1) * int(class_counts.sum()) // pieces
+        class_ends = np.concatenate([[0], np.cumsum(class_counts)])
+        inside = np.clip(edges[:, None], class_ends[:-1], class_ends[1:]) - class_ends[:-1]
+        per_piece = np.diff(inside, axis=0)
+        dealt = rng.permutation(pieces).reshape(owners, self.shards)
+        return np.asarray(per_piece[dealt].sum(axis=1))
+
+
+def enough(records: int, owners: int, minimum: int) -> None:
+    if records < owners * minimum:
+        raise InputError(
+            f"{owners} owners with at least {minimum} records each need {owners * minimum} records; there are {records}"
+        )
+
+
+def whole_shares(weights: NDArray[np.float64], total: int) -> Ints:
+    """Whole numbers that sum to `total`, in proportion to the weights: largest remainders get the last units."""
+    exact = weights / weights.sum() * total
+    shares = np.floor(exact).astype(np.int64)
+    rest = total - int(shares.sum())
+    if rest > 0:
+        shares[np.argsort(shares - exact, kind="stable")[:rest]] += 1
+    return shares
+
+
+def split_classes(class_counts: Ints, sizes: Ints, rng: np.random.Generator) -> Ints:
+    """(owners, C): `sizes` records each, drawn without replacement from the classes, all records used."""
+    labels = np.repeat(np.arange(len(class_counts)), class_counts)
+    rng.shuffle(labels)
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    flat = np.bincount(owner * len(class_counts) + labels, minlength=len(sizes) * len(class_counts))
+    return flat.reshape(len(sizes), len(class_counts)).astype(np.int64)
+
+
+def deal(labels: NDArray[np.int64], counts: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Records of each owner: `rows[offsets[i]:offsets[i + 1]]` are row numbers of the data set."""
+    owners, classes = counts.shape
+    offsets = np.concatenate([[0], np.cumsum(counts.sum(axis=1))])
+    cell_end = np.cumsum(counts, axis=1)
+    cell_start = offsets[:-1, None] + cell_end - counts
+    rows = np.empty(int(offsets[-1]), np.int64)
+    for label in range(classes):
+        members = rng.permutation(np.flatnonzero(labels == label))
+        take = counts[:, label]
+        ends = np.cumsum(take)
+        place = np.repeat(cell_start[:, label] - (ends - take), take) + np.arange(int(ends[-1]))
+        rows[place] = members[: int(ends[-1])]
+    return rows, offsets

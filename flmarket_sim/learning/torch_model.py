@@ -1,0 +1,82 @@
+"""Any torch.nn.Module as a buyer's model: per-owner gradients by torch.func, many owners at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch.func import functional_call, grad, vmap
+
+from flmarket_sim.errors import InputError
+from flmarket_sim.learning.dataset import Dataset
+from flmarket_sim.learning.model import Evaluation, Floats, Ints, evaluation
+
+ELEMENTS = 2**23  # numbers of input, or of parameters, in one vectorised call
+
+
+class TorchModel:
+    """A module built as Class(features, classes, **options) that maps (batch, features) to (batch, classes) logits.
+
+    Owners of similar size are padded to a common length and differentiated in one vmap; padding has weight 0.
+    """
+
+    def __init__(self, cls: Any, features: int, classes: int, options: dict[str, Any], seed: int) -> None:
+        if not (isinstance(cls, type) and issubclass(cls, torch.nn.Module)):
+            raise InputError(f"model {cls!r} is not a torch.nn.Module class")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.module = cls(features, classes, **options).double()
+        if any(True for _ in self.module.buffers()):
+            raise InputError(f"model {cls.__name__} has buffers (batch statistics?), which owners cannot share in FedSGD")
+        self.classes = classes
+        self.named = {name: p.detach() for name, p in self.module.named_parameters()}
+        self.dimension = sum(p.numel() for p in self.named.values())
+        self._gradient = vmap(grad(self._loss), in_dims=(None, 0, 0, 0), randomness="error")
+
+    def initial(self) -> Floats:
+        return torch.cat([p.reshape(-1) for p in self.named.values()]).numpy().copy()
+
+    def gradients(self, parameters: Floats, data: Dataset, rows: Ints, sizes: Ints) -> Floats:
+        named = self._named(parameters)
+        starts = np.cumsum(sizes) - sizes
+        result = np.empty((len(sizes), self.dimension))
+        bucket = np.ceil(np.log2(np.maximum(sizes, 1))).astype(int)
+        for level in np.unique(bucket):
+            members = np.flatnonzero(bucket == level)
+            length = int(sizes[members].max())
+            per_owner = max(length * data.train_x.shape[1], self.dimension)
+            step = max(1, ELEMENTS // per_owner)
+            for begin in range(0, len(members), step):
+                group = members[begin : begin + step]
+                column = np.arange(length)
+                inside = column < sizes[group][:, None]
+                places = rows[np.where(inside, starts[group][:, None] + column, starts[group][:, None])]
+                weight = torch.from_numpy(inside / sizes[group][:, None])
+                x = torch.from_numpy(data.train_x[places].astype(np.float64))
+                y = torch.from_numpy(data.train_y[places])
+                found = self._gradient(named, x, y, weight)
+                result[group] = torch.cat([found[name].reshape(len(group), -1) for name in self.named], dim=1).numpy()
+        return result
+
+    def evaluate(self, parameters: Floats, data: Dataset) -> Evaluation:
+        named = self._named(parameters)
+        step = max(1, ELEMENTS // data.test_x.shape[1])
+        predicted, loss = [], 0.0
+        with torch.no_grad():
+            for begin in range(0, len(data.test_y), step):
+                x = torch.from_numpy(data.test_x[begin : begin + step]).double()
+                y = torch.from_numpy(data.test_y[begin : begin + step])
+                logits = functional_call(self.module, named, (x,))
+                loss += float(torch.nn.functional.cross_entropy(logits, y, reduction="sum"))
+                predicted.append(logits.argmax(dim=1).numpy())
+        return evaluation(loss / len(data.test_y), np.concatenate(predicted), data.test_y, self.classes)
+
+    def _loss(self, named: dict[str, torch.Tensor], x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        logits = functional_call(self.module, named, (x,))
+        return (torch.nn.functional.cross_entropy(logits, y, reduction="none") * weight).sum()
+
+    def _named(self, parameters: Floats) -> dict[str, torch.Tensor]:
+        flat = torch.from_numpy(np.ascontiguousarray(parameters))
+        parts = flat.split([p.numel() for p in self.named.values()])
+        return {name: part.view(p.shape) for (name, p), part in zip(self.named.items(), parts, strict=True)}

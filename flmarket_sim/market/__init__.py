@@ -1,0 +1,1 @@
+"""The discrete-event world: who says what to whom, and when."""

@@ -1,0 +1,176 @@
+"""The broker: runs the auction, collects gradients, aggregates them, passes the money on (paper, Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from simpy.events import Event
+
+from flmarket_sim import aggregation, auctions
+from flmarket_sim.auctions.contract import check_outcome
+from flmarket_sim.bids import BidBatch
+from flmarket_sim.eventlog import BROKER, buyer_id
+from flmarket_sim.market.mail import Inbox, Letter
+from flmarket_sim.market.messages import (
+    Allocation,
+    Announcement,
+    BidMessage,
+    Broadcast,
+    Decision,
+    DeliveryMessage,
+    GradientMessage,
+    Offers,
+    Payment,
+    RoundCounts,
+)
+from flmarket_sim.market.owner import ALLOCATE, ANNOUNCE, MODEL, PAY, Cohort, owner
+from flmarket_sim.market.world import Observation, World
+from flmarket_sim.randomness import Purpose
+from flmarket_sim.scenario import ResolvedBuyer
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+LATE_BID, LATE_DECISION, LATE_GRADIENT = range(3)  # schema.LATE_MESSAGES
+NOTHING = aggregation.ErrorBound(*(np.full(1, np.inf),) * 2, np.full(1, np.nan))
+
+
+class Broker:
+    """Serves one buyer; `receive` is the address for her announcements, and each opens a round of trade."""
+
+    def __init__(self, world: World, index: int, buyer: ResolvedBuyer, model: Any) -> None:
+        self.world, self.index, self.model = world, index, model
+        self.auction = auctions.create(buyer.auction.name, **buyer.auction.options)
+        self.rule = aggregation.create(buyer.aggregation.name, **buyer.aggregation.options)
+
+    def receive(self, arrival: Event) -> None:
+        self.world.env.process(self.trade(arrival.value))
+
+    def trade(self, announcement: Announcement) -> Generator[Event, Any, None]:
+        """One round, from the announcement to the owners' money."""
+        world, market = self.world, self.world.scenario.market
+        env = world.env
+        cohort = Cohort(world, self.index, announcement.round, self.model)
+        asked = len(cohort.owners)
+        inboxes = tuple(Inbox(env, self._too_late(cohort, what)) for what in (LATE_BID, LATE_DECISION, LATE_GRADIENT))
+        self._ask(cohort, announcement, inboxes)  # type: ignore[arg-type]
+        bids: list[BidMessage] = yield from inboxes[0].collect(asked, market.bid_deadline)
+
+        offers = self._decide(cohort, announcement, bids)
+        winners = int(np.count_nonzero(offers.privacy_loss))
+        decisions: list[Decision] = yield from inboxes[1].collect(winners, market.decision_deadline)
+        agreed = [decision for decision in decisions if decision.accepted]
+        self._broadcast(cohort, Broadcast(announcement.parameters, offers), agreed)
+        gradients: list[GradientMessage] = yield from inboxes[2].collect(len(agreed), market.gradient_deadline)
+
+        gradients = sorted(gradients, key=lambda message: message.row)
+        counts = RoundCounts(asked, len(bids), winners, len(agreed), len(gradients))
+        reply = self._deliver(cohort, announcement, offers, gradients, counts)
+        if gradients:
+            yield reply
+            self._pay(cohort, offers, gradients)
+
+    def _ask(self, cohort: Cohort, announcement: Announcement, inboxes: tuple[Inbox, Inbox, Inbox]) -> None:
+        env = self.world.env
+        self._say("announcement", cohort, cohort.owners, announcement.budget)
+        message = announcement._replace(parameters=None, reply=None)
+        for slot, delay in enumerate(cohort.delays[ANNOUNCE]):
+            letter = Letter(env)
+            letter.send(message, delay)
+            env.process(owner(cohort, slot, letter, inboxes))
+
+    def _decide(self, cohort: Cohort, announcement: Announcement, bids: list[BidMessage]) -> Offers:
+        """Runs the auction on the bids in order of arrival and tells every bidder."""
+        if not bids:
+            return Offers(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+        slots = np.array([bid.slot for bid in bids])
+        reports = bids[0].reports
+        batch = BidBatch(reports.values[None, slots], reports.privacy_budget[None, slots], reports.data_size[None, slots])
+        budget = np.array([announcement.budget])
+        rng = self.world.streams.generator(Purpose.AUCTION, self.index, cohort.round)
+        outcome = check_outcome(self.auction.name, self.auction.decide(batch, budget, rng), batch, budget)
+        offers = Offers(slots, outcome.privacy_loss[0], outcome.payment[0])
+        self._say("allocation", cohort, cohort.owners[slots], offers.privacy_loss, offers.payment)
+        delays = cohort.delays[ALLOCATE]
+        for row, bid in enumerate(bids):
+            bid.reply.send(Allocation(row, offers), delays[bid.slot])
+        return offers
+
+    def _broadcast(self, cohort: Cohort, broadcast: Broadcast, agreed: list[Decision]) -> None:
+        size = 0 if broadcast.parameters is None else broadcast.parameters.nbytes
+        receivers = cohort.owners[[decision.slot for decision in agreed]]
+        self._say("model", cohort, receivers, size)
+        delays = cohort.delays[MODEL]
+        for decision in agreed:
+            decision.reply.send(broadcast, delays[decision.slot])
+
+    def _deliver(
+        self,
+        cohort: Cohort,
+        announcement: Announcement,
+        offers: Offers,
+        gradients: list[GradientMessage],
+        counts: RoundCounts,
+    ) -> Letter:
+        """Aggregates what came in time and sends it to the buyer. Owners without a gradient count as sellers of nothing."""
+        world, clip = self.world, self.world.scenario.privacy.clip
+        total, true_error, true_bias, owed, combined = NOTHING, np.nan, np.nan, 0.0, None
+        if gradients:
+            rows = np.array([message.row for message in gradients])
+            loss = np.zeros(len(offers.slots))
+            loss[rows] = offers.privacy_loss[rows]
+            size = cohort.reports.data_size[offers.slots]
+            weights = self.rule.weights(loss[None], size[None], clip)
+            total = aggregation.error_bound_parts(weights, loss[None], size[None], clip)
+            weight = weights[0, rows]
+            owed = float(offers.payment[rows].sum())
+            self._say(
+                "weight", cohort, cohort.owners[offers.slots[rows]], weight, size[rows] / size.sum(), loss[rows]
+            )
+            if gradients[0].gradient is not None:
+                combined = weight @ np.stack([message.gradient for message in gradients])  # type: ignore[misc]
+                computed = cohort.gradients(Broadcast(announcement.parameters, offers))
+                true_error, true_bias = computed.true_error(combined, weights[0])
+        bound, variance, bias = float(total.total[0]), float(total.variance[0]), float(total.squared_bias[0])
+        world.log.block(
+            "delivery", 1, world.env.now, cohort.round, self.index, BROKER, buyer_id(self.index),
+            bool(gradients), counts.delivered, owed, bound, variance, bias, true_error, true_bias,
+        )  # fmt: skip
+        reply = Letter(world.env)
+        assert announcement.reply is not None
+        delay = world.buyer_delays(self.index, cohort.round)[1]
+        announcement.reply.send(DeliveryMessage(combined, owed, counts, bound, variance, bias, reply), delay)
+        world.observed[self.index] = observe(cohort, offers, gradients, true_error)
+        return reply
+
+    def _pay(self, cohort: Cohort, offers: Offers, gradients: list[GradientMessage]) -> None:
+        rows = [message.row for message in gradients]
+        receivers = cohort.owners[offers.slots[rows]]
+        amounts = offers.payment[rows]
+        self._say("payment", cohort, receivers, amounts)
+        self.world.ledger.earn(receivers, amounts)
+        delays = cohort.delays[PAY]
+        for message, amount in zip(gradients, amounts.tolist(), strict=True):
+            message.reply.send(Payment(amount), delays[message.slot])
+
+    def _say(self, kind: str, cohort: Cohort, receivers: Ints, *payload: Any) -> None:
+        log, now = self.world.log, self.world.env.now
+        log.block(kind, len(receivers), now, cohort.round, self.index, BROKER, receivers, *payload)
+
+    def _too_late(self, cohort: Cohort, what: int) -> Callable[[Any], None]:
+        def refuse(message: Any) -> None:
+            sender = cohort.names[message.slot]
+            self.world.log.row("late", self.world.env.now, cohort.round, self.index, sender, BROKER, what)
+            message.reply.send(None, cohort.delays[ALLOCATE][message.slot])
+
+        return refuse
+
+
+def observe(cohort: Cohort, offers: Offers, gradients: list[GradientMessage], true_error: float) -> Observation:
+    """What the round's row of the log tells and no participant knows."""
+    rows = np.array([message.row for message in gradients], dtype=np.int64)
+    loss = offers.privacy_loss[rows]
+    value = cohort.true_value(offers.slots[rows], loss)
+    return Observation(float(loss.sum()), float(value.sum()), true_error)

@@ -1,0 +1,67 @@
+"""How long a message takes, in simulated seconds. A delay model turns uniform numbers into delays."""
+
+from __future__ import annotations
+
+from typing import Annotated, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.special import ndtri
+
+from flmarket_sim.errors import InputError
+
+Floats = NDArray[np.float64]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Spread = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Delay(Protocol):
+    """`random` says whether the model needs numbers at all; `seconds` maps uniforms in [0, 1) to delays >= 0."""
+
+    name: str
+    random: bool
+
+    def seconds(self, uniform: Floats) -> Floats: ...
+
+
+class Constant:
+    """Every message takes the same time."""
+
+    name = "constant"
+    random = False
+
+    def __init__(self, seconds: Seconds = 0.05) -> None:
+        self.value = seconds
+
+    def seconds(self, uniform: Floats) -> Floats:
+        return np.full(np.shape(uniform), self.value)
+
+
+class Uniform:
+    """Between `low` and `high` seconds."""
+
+    name = "uniform"
+    random = True
+
+    def __init__(self, low: Seconds, high: Seconds) -> None:
+        if low > high:
+            raise InputError(f"delay 'uniform': low ({low}) must not exceed high ({high})")
+        self.low, self.high = low, high
+
+    def seconds(self, uniform: Floats) -> Floats:
+        return np.asarray(self.low + (self.high - self.low) * uniform)
+
+
+class Lognormal:
+    """`median` seconds with a heavy tail: the logarithm has standard deviation `sigma`."""
+
+    name = "lognormal"
+    random = True
+
+    def __init__(self, median: Spread, sigma: Spread = 1.0) -> None:
+        self.median, self.sigma = median, sigma
+
+    def seconds(self, uniform: Floats) -> Floats:
+        inside = np.clip(uniform, 1e-16, None)  # a uniform of exactly 0 would be a delay of 0 and a log of -inf
+        return np.asarray(self.median * np.exp(self.sigma * ndtri(inside)))

@@ -1,0 +1,83 @@
+"""What the simulation holds for all participants: clock, population, random streams, log. No participant's knowledge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from flmarket_sim import registry
+from flmarket_sim.eventlog import EventLog
+from flmarket_sim.learning.dataset import Dataset
+from flmarket_sim.market.delays import Delay
+from flmarket_sim.market.ledger import Ledger
+from flmarket_sim.population import Population, choose_bidders, draw_budget
+from flmarket_sim.randomness import Purpose, Streams
+from flmarket_sim.scenario import Budget, Scenario
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+TO_BUYER = 2**32 - 1  # in the place of a block of owners: the numbers of the buyer's own messages
+
+
+class Observation(NamedTuple):
+    """What the simulator sees of a round and no participant does: for the log."""
+
+    privacy_sold: float
+    value_sold: float
+    true_error: float
+
+
+@dataclass
+class World:
+    """One simulated world. `observed` holds the last round of each buyer as the simulator saw it."""
+
+    scenario: Scenario
+    env: simpy.Environment
+    population: Population
+    streams: Streams
+    log: EventLog
+    ledger: Ledger
+    data: Dataset | None
+    delay: Delay = field(init=False)
+    truthful_values: Floats = field(init=False)
+    observed: dict[int, Observation] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        spec = self.scenario.market.delay
+        self.delay = registry.delays.create(spec.name, **spec.options)
+        self.truthful_values = self._truthful_values()
+        self._asked: dict[int, tuple[int, Ints]] = {}
+
+    def bidders(self, buyer: int, round_number: int) -> Ints:
+        """The owners asked in a round; drawn once."""
+        known = self._asked.get(buyer)
+        if known is None or known[0] != round_number:
+            count = self.scenario.market.bidders
+            chosen = choose_bidders(self.streams, len(self.population), count, buyer, round_number)
+            known = self._asked[buyer] = (round_number, chosen)
+        return known[1]
+
+    def budget(self, spec: Budget, buyer: int, round_number: int) -> float:
+        """The money a buyer has for a round (an experimenter's device: a factor is of true valuations)."""
+        total = float(self.truthful_values[self.bidders(buyer, round_number), -1].sum())
+        return draw_budget(self.streams, spec, total, buyer, round_number)
+
+    def buyer_delays(self, buyer: int, round_number: int) -> list[float]:
+        """Seconds that announcement, delivery and payment take between buyer and broker."""
+        if not self.delay.random:
+            return self.delay.seconds(np.zeros(3)).tolist()
+        uniform = self.streams.generator(Purpose.WORLD, buyer, round_number, TO_BUYER).random(3)
+        return self.delay.seconds(uniform).tolist()
+
+    def _truthful_values(self) -> Floats:
+        """(N, M) what owners truly ask at each level, by columns so that a million owners take one pass a level."""
+        owners = np.arange(len(self.population))
+        levels = self.scenario.market.levels
+        table = np.empty((len(owners), levels))
+        for m in range(1, levels + 1):
+            table[:, m - 1] = self.population.value(owners, self.population.privacy_budget * (m / levels))
+        return table

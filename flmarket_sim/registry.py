@@ -1,0 +1,184 @@
+"""One registry for every kind of plug-in: built-in names, entry points of other packages, and `module:Class`."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from importlib.metadata import entry_points
+from typing import Any
+
+import pydantic
+
+from flmarket_sim.errors import InputError
+
+
+class Registry:
+    """Plug-ins of one kind by name.
+
+    Built-ins are given as `name -> "module:Class"` and imported on first use. Packages add their own through the
+    entry-point group; a name with a colon is taken as `module:Class` directly.
+    """
+
+    def __init__(self, kind: str, builtin: dict[str, str], group: str | None = None) -> None:
+        self.kind = kind
+        self._targets = dict(builtin)
+        self._classes: dict[str, Any] = {}
+        self._group = group
+        self._entry_points_read = group is None
+
+    def names(self) -> list[str]:
+        self._read_entry_points()
+        return sorted(self._targets.keys() | self._classes.keys())
+
+    def register(self, cls: Any) -> Any:
+        """Adds a class under its `name`; usable as a decorator. An existing name is refused."""
+        name = getattr(cls, "name", None)
+        if not isinstance(name, str) or not name:
+            raise InputError(f"{cls!r} cannot be registered as {self.kind}: it has no `name`")
+        known = self._classes.get(name)
+        if name in self._targets or (known is not None and known is not cls):
+            raise InputError(f"{self.kind} {name!r} is registered already")
+        self._classes[name] = cls
+        return cls
+
+    def get(self, name: str) -> Any:
+        """The class behind a name, imported if need be."""
+        if name in self._classes:
+            return self._classes[name]
+        if ":" not in name and name not in self._targets:
+            self._read_entry_points()
+        target = self._targets.get(name, name if ":" in name else None)
+        if target is None:
+            raise InputError(self.unknown(name))
+        cls = load(target, self.kind)
+        self._classes[name] = cls
+        return cls
+
+    def create(self, name: str, **options: Any) -> Any:
+        """An instance, its options checked against the constructor's signature."""
+        cls = self.get(name)
+        try:
+            checked = options_model(cls).model_validate(options)
+        except pydantic.ValidationError as error:
+            allowed = ", ".join(options_model(cls).model_fields) or "none"
+            lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {e['input']!r})" for e in error.errors()]
+            raise InputError(f"{self.kind} {name!r}: {'; '.join(lines)}; options: {allowed}") from None
+        return cls(**{key: getattr(checked, key) for key in checked.model_fields_set})
+
+    def unknown(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self.names(), 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"unknown {self.kind} {name!r}{hint} Known: {', '.join(self.names())}, or 'module:Class'"
+
+    def describe(self, name: str) -> str:
+        """The first line of the plug-in's docstring."""
+        return (inspect.getdoc(self.get(name)) or "").split("\n", 1)[0]
+
+    def _read_entry_points(self) -> None:
+        if self._entry_points_read or self._group is None:
+            return
+        self._entry_points_read = True
+        for point in entry_points(group=self._group):
+            self._targets.setdefault(point.name, point.value)
+
+
+def load(target: str, kind: str) -> Any:
+    """Imports `module:Class`; every way this can fail is an error that names the target."""
+    module_name, _, attribute = target.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # a plug-in's module may fail in any way; the user must learn which one and why
+        raise InputError(f"{kind} {target!r}: module {module_name!r} cannot be imported: {error!r}") from error
+    found = getattr(module, attribute, None)
+    if found is None:
+        near = difflib.get_close_matches(attribute, dir(module), 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise InputError(f"{kind} {target!r}: module {module_name!r} has no {attribute!r}{hint}")
+    return found
+
+
+def options_model(cls: Any, skip: int = 0) -> type[pydantic.BaseModel]:
+    """A pydantic model of a constructor's keyword options (after `skip` positional ones), unknown ones refused."""
+    fields: dict[str, Any] = {}
+    parameters = [] if cls.__init__ is object.__init__ else list(_signature(cls).parameters.values())
+    for parameter in parameters[skip:]:
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+            continue
+        annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
+        fields[parameter.name] = (annotation, ... if parameter.default is parameter.empty else parameter.default)
+    config = pydantic.ConfigDict(extra="forbid", arbitrary_types_allowed=True, protected_namespaces=())
+    return pydantic.create_model(f"{cls.__name__}Options", __config__=config, **fields)
+
+
+def _signature(cls: Any) -> inspect.Signature:
+    try:
+        return inspect.signature(cls, eval_str=True)
+    except NameError:  # annotations that exist for type checkers only
+        return inspect.signature(cls)
+
+
+auctions = Registry(
+    "auction",
+    {
+        "all-in": "flmarket_sim.auctions.all_in:AllIn",
+        "all-in-critical": "flmarket_sim.auctions.all_in_critical:AllInCritical",
+        "proportional-share": "flmarket_sim.auctions.proportional_share:ProportionalShare",
+        "fair-query": "flmarket_sim.auctions.fair_query:FairQuery",
+        "posted-price": "flmarket_sim.auctions.posted_price:PostedPrice",
+        "pay-as-bid": "flmarket_sim.auctions.pay_as_bid:PayAsBid",
+    },
+    group="flmarket_sim.auctions",
+)
+
+aggregation = Registry(
+    "aggregation rule",
+    {
+        "opt-aggr": "flmarket_sim.aggregation.opt_aggr:OptAggr",
+        "opt-aggr-paper": "flmarket_sim.aggregation.opt_aggr:OptAggrPaper",
+        "opt-aggr-winners": "flmarket_sim.aggregation.opt_aggr:OptAggrWinners",
+        "convl-aggr": "flmarket_sim.aggregation.simple:ConvlAggr",
+        "var-opt": "flmarket_sim.aggregation.simple:VarOpt",
+        "uniform": "flmarket_sim.aggregation.simple:Uniform",
+    },
+    group="flmarket_sim.aggregation",
+)
+
+datasets = Registry(
+    "data set",
+    {
+        "digits": "flmarket_sim.learning.digits:Digits",
+        "nsl-kdd": "flmarket_sim.learning.nsl_kdd:NslKdd",
+        "bank": "flmarket_sim.learning.bank:Bank",
+        "synthetic": "flmarket_sim.learning.synthetic:Synthetic",
+    },
+    group="flmarket_sim.datasets",
+)
+
+partitions = Registry(
+    "partition",
+    {
+        "iid": "flmarket_sim.learning.partitions:Iid",
+        "dirichlet": "flmarket_sim.learning.partitions:Dirichlet",
+        "shards": "flmarket_sim.learning.partitions:Shards",
+    },
+    group="flmarket_sim.partitions",
+)
+
+delays = Registry(
+    "delay",
+    {
+        "constant": "flmarket_sim.market.delays:Constant",
+        "uniform": "flmarket_sim.market.delays:Uniform",
+        "lognormal": "flmarket_sim.market.delays:Lognormal",
+    },
+    group="flmarket_sim.delays",
+)
+
+models = Registry(
+    "model",
+    {
+        "logistic": "flmarket_sim.learning.logistic:Logistic",
+        "none": "flmarket_sim.learning.model:NoModel",
+    },
+)

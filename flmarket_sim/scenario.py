@@ -1,0 +1,209 @@
+"""The whole experiment as frozen data: what a scenario file says, validated, with a hash.
+
+Reading files, overrides and error messages live in `scenario_file`; names and options of plug-ins are checked there too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from flmarket_sim.valuation import FAMILIES
+
+
+def _pair(value: Any) -> Any:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return (value, value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _ordered(pair: tuple[float, float]) -> tuple[float, float]:
+    if pair[0] > pair[1]:
+        raise ValueError(f"the range must rise, but {pair[0]} > {pair[1]}")
+    return pair
+
+
+def _positive(pair: tuple[float, float]) -> tuple[float, float]:
+    if pair[0] <= 0:
+        raise ValueError("both ends must be greater than 0")
+    return pair
+
+
+_RANGE_SCHEMA = {
+    "anyOf": [
+        {"type": "number"},
+        {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+    ]
+}
+PositiveRange = Annotated[
+    tuple[float, float],
+    BeforeValidator(_pair),
+    AfterValidator(_ordered),
+    AfterValidator(_positive),
+    WithJsonSchema(_RANGE_SCHEMA),
+]
+Family = Literal["linear", "quadratic", "sqrt", "exponential", "step"]
+Families = Annotated[
+    tuple[Family, ...],
+    BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v),
+    Field(min_length=1, json_schema_extra={"uniqueItems": True}),
+]
+assert set(FAMILIES) == set(Family.__args__)  # type: ignore[attr-defined]
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class Part(BaseModel):
+    """A table of a scenario: unknown keys, wrong types and non-finite numbers are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Plugin(Part):
+    """A plug-in: its name, or 'module:Class', and the options of its constructor beside it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
+
+    name: str = Field(min_length=1)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class Model(Plugin):
+    """The buyer's model: 'logistic', 'none' (a market without learning), or a torch.nn.Module as 'module:Class'."""
+
+    name: str = Field("logistic", min_length=1)
+    learning_rate: float = Field(0.01, gt=0, description="FedSGD step size")
+    evaluate_every: int = Field(1, ge=1, description="rounds between evaluations; the last round is always one")
+
+
+class Owners(Part):
+    """The population: who the owners are and how reliable they are."""
+
+    count: int = Field(100, ge=1)
+    partition: Plugin = Field(Plugin(name="iid"), description="how records are dealt out")
+    families: Families = Field(
+        ("linear", "quadratic", "sqrt", "exponential"), description="valuation families, drawn uniformly"
+    )
+    rate: PositiveRange = Field((0.5, 1.5), description="multiplies the valuation, drawn uniformly")
+    privacy_budget: PositiveRange = Field((0.5, 2.0), description="largest privacy loss a round, drawn uniformly")
+    lifetime_budget: float | None = Field(None, gt=0, description="largest privacy loss over all rounds")
+    accept: Literal["rational", "always"] = Field(
+        "rational", description="'rational' owners decline what pays less than their true valuation"
+    )
+    availability: Probability = Field(1.0, description="chance that an asked owner answers")
+    dropout: Probability = Field(0.0, description="chance that a winner never sends her gradient")
+    records_per_second: PositiveRange | None = Field(
+        None, description="compute speed, drawn uniformly; none: gradients take no time"
+    )
+
+
+class Market(Part):
+    """The rules of a round. Times are simulated seconds."""
+
+    bidders: int = Field(10, ge=1, description="owners asked a round")
+    levels: int = Field(8, ge=1, description="M: shares of the privacy budget that a bid names a value for")
+    delay: Plugin = Field(
+        Plugin(name="constant"), description="time a message takes: constant, uniform or lognormal"
+    )
+    bid_deadline: Seconds = 60.0
+    decision_deadline: Seconds = 60.0
+    gradient_deadline: Seconds = 600.0
+
+
+class Privacy(Part):
+    """Local differential privacy of the gradients."""
+
+    clip: float = Field(1.0, gt=0, description="L: largest L1 norm of a gradient")
+
+
+class Budget(Part):
+    """The buyer's money a round: an amount, or a factor of what the asked owners' privacy budgets are worth to them."""
+
+    factor: PositiveRange | None = Field(None, description="times the sum of the asked owners' true valuations")
+    amount: PositiveRange | None = Field(None, description="money, drawn uniformly")
+
+    @model_validator(mode="after")
+    def one_of_two(self) -> Budget:
+        if (self.factor is None) == (self.amount is None):
+            raise ValueError("give either 'factor' or 'amount'")
+        return self
+
+
+class Buyer(Part):
+    """One of several buyers; what is left out is taken from the scenario's own tables."""
+
+    name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$")
+    budget: Budget | None = None
+    auction: Plugin | None = None
+    aggregation: Plugin | None = None
+    model: Model | None = None
+
+
+class ResolvedBuyer(Part):
+    """A buyer with every part filled in."""
+
+    name: str
+    budget: Budget
+    auction: Plugin
+    aggregation: Plugin
+    model: Model
+
+
+class Scenario(Part):
+    """A market for private gradients: who takes part, by which rules, for how long."""
+
+    name: str = Field("scenario", min_length=1, max_length=100, pattern=r"^[^/\\\x00-\x1f]*$")
+    description: str = ""
+    seed: int = Field(0, ge=0, le=2**63 - 1)
+    rounds: int = Field(30, ge=1)
+    data: Plugin = Plugin(name="digits")
+    owners: Owners = Owners()
+    market: Market = Market()
+    privacy: Privacy = Privacy()
+    budget: Budget = Budget(factor=(0.1, 2.0))
+    auction: Plugin = Plugin(name="all-in-critical")
+    aggregation: Plugin = Plugin(name="opt-aggr")
+    model: Model = Model()
+    buyers: Annotated[tuple[Buyer, ...], BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v)] = ()
+
+    @model_validator(mode="after")
+    def consistent(self) -> Scenario:
+        if self.market.bidders > self.owners.count:
+            raise ValueError(
+                f"market.bidders is {self.market.bidders}, but there are only {self.owners.count} owners (owners.count)"
+            )
+        names = [buyer.name for buyer in self.buyers]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"buyers must have different names; {', '.join(twice)} appears more than once")
+        return self
+
+    def resolved_buyers(self) -> tuple[ResolvedBuyer, ...]:
+        """The buyers of the market; without a list there is one, called 'buyer'."""
+        return tuple(
+            ResolvedBuyer(
+                name=buyer.name,
+                budget=buyer.budget or self.budget,
+                auction=buyer.auction or self.auction,
+                aggregation=buyer.aggregation or self.aggregation,
+                model=buyer.model or self.model,
+            )
+            for buyer in self.buyers or (Buyer(name="buyer"),)
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, defaults included: what run.json keeps and the hash is taken of."""
+        plain: dict[str, Any] = self.model_dump(mode="json")
+        return plain
+
+    def digest(self) -> str:
+        """SHA-256 of the resolved scenario."""
+        text = json.dumps(self.as_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,265 @@
+"""Scenario files: TOML in, overrides applied, every error at once with line, path, value and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import pydantic
+from pydantic import BaseModel
+
+from flmarket_sim import registry
+from flmarket_sim.errors import InputError, ScenarioError
+from flmarket_sim.registry import Registry
+from flmarket_sim.scenario import Model, Scenario
+
+Key = str | int
+PathKeys = tuple[Key, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong, and where."""
+
+    path: PathKeys
+    message: str
+
+    def describe(self, source: str, lines: dict[PathKeys, int]) -> str:
+        line = next((lines[p] for p in _prefixes(self.path) if p in lines), None)
+        where = f"{source}:{line}" if line else source
+        return f"{where}: {dotted(self.path)}: {self.message}" if self.path else f"{where}: {self.message}"
+
+
+def load_scenario(path: str | Path, overrides: Iterable[str] = ()) -> Scenario:
+    """The scenario of a TOML file, with `dotted.path=value` overrides. Raises ScenarioError with all that is wrong."""
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        near = difflib.get_close_matches(file.name, [p.name for p in file.parent.glob("*.toml")], 1)
+        hint = f"; did you mean {file.parent / near[0]}?" if near else ""
+        raise ScenarioError(f"there is no scenario file {file}{hint}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{file} cannot be read: {error}") from None
+    return parse_scenario(text, str(file), overrides)
+
+
+def parse_scenario(text: str, source: str = "<scenario>", overrides: Iterable[str] = ()) -> Scenario:
+    try:
+        data = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ScenarioError(f"{source} is not TOML: {error}") from None
+    changed = [override(data, setting) for setting in overrides]
+    lines = key_lines(text)
+    for path in changed:
+        for known in [p for p in lines if p[: len(path)] == path]:
+            del lines[known]
+    return build_scenario(data, source, lines)
+
+
+def build_scenario(data: dict[str, Any], source: str = "<scenario>", lines: dict[PathKeys, int] | None = None) -> Scenario:
+    """A scenario from plain data, plug-in names and options checked as well."""
+    problems: list[Problem] = []
+    scenario = None
+    try:
+        scenario = Scenario.model_validate(data)
+    except pydantic.ValidationError as error:
+        problems += [_structural(e, data) for e in error.errors()]
+    problems += list(_plugin_problems(data))
+    if problems or scenario is None:
+        unique = dict.fromkeys(p.describe(source, lines or {}) for p in problems)
+        count = f"{len(unique)} error{'s' if len(unique) > 1 else ''}"
+        raise ScenarioError(f"{count} in {source}\n" + "\n".join(f"  {line}" for line in unique))
+    return scenario
+
+
+def override(data: dict[str, Any], setting: str) -> PathKeys:
+    """Applies `dotted.path=value`; the value is TOML, or else taken as a string. Returns the path."""
+    name, equals, raw = setting.partition("=")
+    keys = [key.strip() for key in name.split(".")]
+    if not equals or not all(keys):
+        raise ScenarioError(f"--set wants dotted.path=value, got {setting!r}")
+    try:
+        value = tomllib.loads(f"value = {raw.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = raw.strip()
+    path: list[Key] = []
+    place: Any = data
+    for key in keys[:-1]:
+        step: Key = int(key) if isinstance(place, list) and key.isdigit() else key
+        path.append(step)
+        try:
+            place = place.setdefault(step, {}) if isinstance(place, dict) else place[step]
+        except (IndexError, TypeError):
+            raise ScenarioError(f"--set {setting}: there is no {dotted(tuple(path))}") from None
+        if not isinstance(place, dict | list):
+            raise ScenarioError(f"--set {setting}: {dotted(tuple(path))} is a value, not a table")
+    last: Key = int(keys[-1]) if isinstance(place, list) and keys[-1].isdigit() else keys[-1]
+    try:
+        place[last] = value
+    except (IndexError, TypeError):
+        raise ScenarioError(f"--set {setting}: there is no {name}") from None
+    return (*path, last)
+
+
+def dotted(path: PathKeys) -> str:
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema of scenario files, for editors."""
+    schema = Scenario.model_json_schema()
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    known = schema["$defs"]["Plugin"]["properties"]["name"]
+    known["description"] = "a registered name (see `flmarket list`) or 'module:Class'"
+    return schema
+
+
+# -- what is wrong ------------------------------------------------------------------------------------------------------
+
+
+def _structural(error: Any, data: dict[str, Any]) -> Problem:
+    """One pydantic error in our words."""
+    path = tuple(key for key in error["loc"] if isinstance(key, int) or not key.startswith("function-"))
+    if error["type"] == "extra_forbidden":
+        allowed = list(_model_at(path[:-1]).model_fields)
+        return Problem(path, f"unknown key{_nearest(str(path[-1]), allowed)} Allowed here: {', '.join(allowed)}")
+    if error["type"] == "missing":
+        return Problem(path, "is missing")
+    message = error["msg"].removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    if error["type"] == "literal_error":
+        allowed = re.findall(r"'([^']*)'", error["ctx"]["expected"])
+        message = f"must be one of {', '.join(allowed)}{_nearest(str(error['input']), allowed)}"
+    shown = "" if isinstance(error["input"], dict | BaseModel) else f" (got {error['input']!r})"
+    return Problem(path, message + shown)
+
+
+def _nearest(name: str, allowed: list[str]) -> str:
+    near = difflib.get_close_matches(name, allowed, 1)
+    return f"; did you mean {near[0]!r}?" if near else "."
+
+
+def _model_at(path: PathKeys) -> type[BaseModel]:
+    """The model class of the table at a path, for the names that are allowed in it."""
+    model: type[BaseModel] = Scenario
+    for key in path:
+        if isinstance(key, int) or key not in model.model_fields:
+            continue
+        found = [t for t in _flat(model.model_fields[key].annotation) if issubclass(t, BaseModel)]
+        if found:
+            model = found[0]
+    return model
+
+
+def _flat(annotation: Any) -> Iterator[type]:
+    if isinstance(annotation, type) and not get_args(annotation):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _flat(inner)
+
+
+def _plugin_problems(data: dict[str, Any]) -> Iterator[Problem]:
+    """Unknown plug-ins and wrong options, wherever a table names a plug-in."""
+    yield from _check_plugin(("data",), data.get("data"), registry.datasets)
+    owners, market = data.get("owners"), data.get("market")
+    if isinstance(owners, dict):
+        yield from _check_plugin(("owners", "partition"), owners.get("partition"), registry.partitions)
+    if isinstance(market, dict):
+        yield from _check_plugin(("market", "delay"), market.get("delay"), registry.delays)
+    buyers = data.get("buyers")
+    tables: list[tuple[PathKeys, Any]] = [((), data)]
+    if isinstance(buyers, list):
+        tables += [(("buyers", i), buyer) for i, buyer in enumerate(buyers)]
+    for path, table in tables:
+        if isinstance(table, dict):
+            yield from _check_plugin((*path, "auction"), table.get("auction"), registry.auctions)
+            yield from _check_plugin((*path, "aggregation"), table.get("aggregation"), registry.aggregation)
+            yield from _check_plugin((*path, "model"), table.get("model"), registry.models, skip=2)
+
+
+def _check_plugin(path: PathKeys, table: Any, known: Registry, skip: int = 0) -> Iterator[Problem]:
+    if not isinstance(table, dict) or not isinstance(table.get("name", ""), str):
+        return
+    name = table.get("name")
+    if name is None:
+        if known is not registry.models:
+            return
+        name = "logistic"
+    try:
+        cls = known.get(name)
+    except InputError as error:
+        yield Problem((*path, "name"), str(error))
+        return
+    own = set(Model.model_fields) if known is registry.models else {"name"}
+    options = {key: value for key, value in table.items() if key not in own}
+    allowed_model = registry.options_model(cls, skip)
+    try:
+        allowed_model.model_validate(options, strict=True)
+    except pydantic.ValidationError as error:
+        for e in error.errors():
+            where = (*path, *e["loc"])
+            if e["type"] == "extra_forbidden":
+                allowed = sorted((set(allowed_model.model_fields) | own) - {"name"})
+                listed = ", ".join(allowed) or "none"
+                yield Problem(where, f"{name!r} has no such option{_nearest(str(e['loc'][-1]), allowed)} Options: {listed}")
+            else:
+                message = e["msg"].removeprefix("Value error, ")
+                shown = "" if e["type"] == "missing" else f" (got {e['input']!r})"
+                yield Problem(where, message[:1].lower() + message[1:] + shown)
+        return
+    if known is not registry.models:  # a model needs the data's shape
+        try:
+            cls(**options)
+        except InputError as error:
+            yield Problem(path, str(error))
+
+
+# -- where it is --------------------------------------------------------------------------------------------------------
+
+_HEADER = re.compile(r"^\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(#.*)?$")
+_KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
+_PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
+
+
+def key_lines(text: str) -> dict[PathKeys, int]:
+    """The line of every table and key of a TOML text. Keys inside inline tables share the line of their parent."""
+    lines: dict[PathKeys, int] = {}
+    table: PathKeys = ()
+    counts: dict[PathKeys, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _HEADER.match(line):
+            table = _keys(header[2])
+            if header[1] == "[[":
+                index = counts.get(table, 0)
+                counts[table] = index + 1
+                lines.setdefault(table, number)
+                table = (*table, index)
+            else:
+                table = _with_index(table, counts)
+            lines.setdefault(table, number)
+        elif key := _KEY.match(line):
+            lines.setdefault((*table, *_keys(key[1])), number)
+    return lines
+
+
+def _keys(text: str) -> PathKeys:
+    return tuple(part.strip("\"'") for part in _PART.findall(text))
+
+
+def _with_index(table: PathKeys, counts: dict[PathKeys, int]) -> PathKeys:
+    """`[buyers.model]` after `[[buyers]]` belongs to the last buyer."""
+    for length in range(len(table), 0, -1):
+        if table[:length] in counts:
+            return (*table[:length], counts[table[:length]] - 1, *table[length:])
+    return table
+
+
+def _prefixes(path: PathKeys) -> Iterator[PathKeys]:
+    for length in range(len(path), 0, -1):
+        yield path[:length]

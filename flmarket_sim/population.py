@@ -76,12 +76,10 @@ def choose_bidders(streams: Streams, owners: int, bidders: int, buyer: int, roun
     return np.asarray(rng.choice(owners, bidders, replace=False, shuffle=True), dtype=np.int64)
 
 
-def draw_budget(streams: Streams, budget: Budget, total_value: float, buyer: int, round_number: int) -> float:
-    """The buyer's money for a round. A factor is of the asked owners' true valuations: no report can move it."""
-    uniform = streams.generator(Purpose.BUDGET, buyer, round_number).random()
+def draw_money(streams: Streams, budget: Budget, buyer: int, rounds: int) -> Floats:
+    """(rounds,) the buyer's amounts, or factors, one after the other; more rounds only add to them."""
     low, high = budget.factor or budget.amount or (0.0, 0.0)
-    money = low + (high - low) * uniform
-    return float(money * total_value if budget.factor is not None else money)
+    return np.asarray(streams.generator(Purpose.BUDGET, buyer).uniform(low, high, rounds))
 
 
 def draw_profiles(scenario: Scenario, count: int, seed: int = 0) -> Profiles:

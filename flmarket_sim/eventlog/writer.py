@@ -1,13 +1,19 @@
 """Writes events to Parquet: one open file a kind, row groups by count, the same bytes for the same events.
 
-Rows come one at a time (`row`: what a single owner does) or as a block (`block`: what the broker says to many owners at one
-moment). Each kind uses one of the two. A part becomes visible under its final name when it is complete.
+Three ways to log, each as cheap as what it is for:
+
+    row      one event with its values: what happens once a round
+    block    many events at one moment: what the broker says to many owners
+    table    rows that may happen, one by one, each at its own time: what the owners of a round do
+
+A part becomes visible under its final name when it is complete.
 """
 
 from __future__ import annotations
 
 import errno
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +24,7 @@ import pyarrow.parquet as pq
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.eventlog.schema import KINDS, Column, arrow_schema, columns
 
-ROWS_PER_GROUP = 2**17
+EVENTS_PER_FLUSH = 2**18  # of all kinds together: each then writes one row group
 GROUPS_PER_PART = 16
 
 
@@ -28,26 +34,37 @@ class EventLog:
     def __init__(self, folder: Path, buyers: tuple[str, ...]) -> None:
         self.folder = folder
         self.seq = 0
+        self.flushed = 0
         self.kinds = {kind: _KindWriter(folder, kind, buyers) for kind in KINDS}
 
     def row(self, kind: str, *values: Any) -> None:
         """One event: time, round, buyer, sender, receiver, then the payload in the order of the schema."""
-        self.seq = seq = self.seq + 1
-        writer = self.kinds[kind]
-        writer.rows.append((seq, *values))
-        if len(writer.rows) >= ROWS_PER_GROUP:
-            writer.flush()
+        self.seq += 1
+        self.kinds[kind].rows.append((self.seq, *values))
 
-    def block(self, kind: str, count: int, *values: Any) -> None:
-        """`count` events at once; each value is an array of that length or one value for all."""
+    def block(self, kind: str, count: int, time: float, *values: Any) -> None:
+        """`count` events at one time; each value is an array of that length or one value for all."""
         if count:
-            self.kinds[kind].block(self.seq + 1, count, values)
+            seq = np.arange(self.seq + 1, self.seq + count + 1, dtype=np.uint64)
+            self.kinds[kind].blocks.append((count, (seq, time, *values)))
             self.seq += count
+
+    def table(self, kind: str, *values: Any) -> EventTable:
+        """Events that may happen: round, buyer, sender, receiver and payload, each an array over them or one value."""
+        return EventTable(self, self.kinds[kind], values)
+
+    def flush(self) -> None:
+        """Writes a row group of every kind once enough events have come together."""
+        if self.seq - self.flushed >= EVENTS_PER_FLUSH:
+            self.flushed = self.seq
+            for writer in self.kinds.values():
+                writer.flush()
 
     def close(self) -> None:
         """Writes what is pending and completes all files; the log is readable afterwards whatever happened before."""
-        for writer in self.kinds.values():
-            writer.close()
+        with ThreadPoolExecutor(max_workers=2) as pool:  # Arrow encodes outside of Python's lock
+            for closing in [pool.submit(writer.close) for writer in self.kinds.values()]:
+                closing.result()
 
     def summary(self) -> dict[str, Any]:
         """Rows of each kind, and hashes of their values that do not depend on how Parquet stores them."""
@@ -60,37 +77,57 @@ class EventLog:
         return {"events": sum(w.total for w in self.kinds.values()), "sha256": total.hexdigest(), "kinds": kinds}
 
 
+class EventTable:
+    """Rows of one kind, of which `happen` logs one."""
+
+    __slots__ = ("happened", "log", "values", "writer")
+
+    def __init__(self, log: EventLog, writer: _KindWriter, values: tuple[Any, ...]) -> None:
+        self.log, self.writer, self.values = log, writer, values
+        self.happened: list[tuple[int, float, int]] = []
+
+    def happen(self, row: int, time: float) -> None:
+        log = self.log
+        log.seq = seq = log.seq + 1
+        if not self.happened:
+            self.writer.tables.append(self)
+        self.happened.append((seq, time, row))
+
+    def take(self) -> tuple[int, tuple[Any, ...]]:
+        """What happened since the last call, as a block."""
+        seq, time, row = zip(*self.happened, strict=True)
+        rows = np.array(row)
+        picked = [v[rows] if isinstance(v, np.ndarray) else v for v in self.values]
+        self.happened = []
+        return len(rows), (np.array(seq, dtype=np.uint64), np.array(time), *picked)
+
+
 class _KindWriter:
-    """Pending rows and blocks of one kind, and its open file."""
+    """What is pending of one kind, and its open file."""
 
     def __init__(self, folder: Path, kind: str, buyers: tuple[str, ...]) -> None:
         self.folder = folder / f"kind={kind}"
-        self.kind = kind
         self.columns = columns(kind, buyers)
         self.schema = arrow_schema(kind, buyers)
         self.rows: list[tuple[Any, ...]] = []
-        self.blocks: list[tuple[int, int, tuple[Any, ...]]] = []
-        self.pending = 0
+        self.blocks: list[tuple[int, tuple[Any, ...]]] = []
+        self.tables: list[EventTable] = []
         self.total = 0
         self.part = 0
         self.groups = 0
         self.file: pq.ParquetWriter | None = None
         self.hashes = [hashlib.sha256() for _ in self.columns]
 
-    def block(self, seq: int, count: int, values: tuple[Any, ...]) -> None:
-        self.blocks.append((seq, count, values))
-        self.pending += count
-        if self.pending >= ROWS_PER_GROUP:
-            self.flush()
-
     def flush(self) -> None:
-        if not self.rows and not self.blocks:
-            return
-        if self.blocks:
-            arrays = self._from_blocks()
-        else:
+        blocks = self.blocks + [table.take() for table in self.tables]
+        arrays = []
+        if blocks:
+            arrays = self._from_blocks(blocks)
+        elif self.rows:
             arrays = [_array(c, list(v)) for c, v in zip(self.columns, zip(*self.rows, strict=True), strict=True)]
-        self.rows, self.blocks, self.pending = [], [], 0
+        if not arrays:
+            return
+        self.rows, self.blocks, self.tables = [], [], []
         for array, digest in zip(arrays, self.hashes, strict=True):
             _hash(array, digest)
         self.total += len(arrays[0])
@@ -98,7 +135,7 @@ class _KindWriter:
             if self.file is None:
                 self._open()
             assert self.file is not None
-            self.file.write_table(pa.Table.from_arrays(arrays, schema=self.schema), row_group_size=ROWS_PER_GROUP)
+            self.file.write_table(pa.Table.from_arrays(arrays, schema=self.schema), row_group_size=EVENTS_PER_FLUSH)
             self.groups += 1
             if self.groups >= GROUPS_PER_PART:
                 self._complete()
@@ -118,35 +155,32 @@ class _KindWriter:
             whole.update(f"{column.name}:{digest.hexdigest()};".encode())
         return whole.hexdigest()
 
-    def _from_blocks(self) -> list[pa.Array]:
-        counts = np.array([count for _, count, _ in self.blocks])
-        first = np.array([seq for seq, _, _ in self.blocks], dtype=np.uint64)
-        ends = np.cumsum(counts)
-        within = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
-        seq = np.repeat(first, counts) + within.astype(np.uint64)
-        arrays = [_array(self.columns[0], seq)]
-        for place, column in enumerate(self.columns[1:]):
-            cells = [values[place] for _, _, values in self.blocks]
+    def _from_blocks(self, blocks: list[tuple[int, tuple[Any, ...]]]) -> list[pa.Array]:
+        """Columns of all blocks in order of `seq`. A value that one block gives for all its rows is repeated."""
+        assert not self.rows, "a kind is logged by rows or by blocks, not both"
+        counts = np.array([count for count, _ in blocks])
+        stacked = []
+        for cells in zip(*(values for _, values in blocks), strict=True):
             if any(isinstance(cell, np.ndarray) for cell in cells):
-                arrays.append(_array(column, np.concatenate([np.broadcast_to(c, n) for c, n in zip(cells, counts, strict=True)])))
+                parts = [c if isinstance(c, np.ndarray) else np.full(n, c) for c, n in zip(cells, counts, strict=True)]
+                stacked.append(np.concatenate(parts))
             else:
-                arrays.append(_array(column, np.repeat(np.array(cells), counts)))
-        return arrays
+                stacked.append(np.repeat(np.array(cells), counts))
+        seq = stacked[0]
+        if (seq[1:] < seq[:-1]).any():
+            order = np.argsort(seq)
+            stacked = [column[order] for column in stacked]
+        return [_array(c, v) for c, v in zip(self.columns, stacked, strict=True)]
 
     def _open(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        plain = [c.name for c in self.columns if c.type == pa.float64() or c.name in ("time", "values", "recall")]
-        encoding = {"seq": "DELTA_BINARY_PACKED"}
-        if "data_size" in self.schema.names:
-            plain.append("data_size")
-        dictionary = [f.name for f in self.schema if f.name != "seq" and f.name not in ("time",)]
+        ordered = ("seq", "time")  # never worth a dictionary
         self.file = pq.ParquetWriter(
             self.folder / f".part-{self.part:05d}.tmp",
             self.schema,
             compression="zstd",
-            use_dictionary=dictionary,
-            column_encoding=encoding,
-            write_statistics=True,
+            use_dictionary=[name for name in self.schema.names if name not in ordered],
+            column_encoding={"seq": "DELTA_BINARY_PACKED"},
         )
 
     def _complete(self) -> None:
@@ -160,6 +194,8 @@ class _KindWriter:
 
 def _array(column: Column, values: Any) -> pa.Array:
     if column.names is None:
+        if isinstance(values, np.ndarray) and values.dtype == object:  # a value that may be null, or a list
+            values = values.tolist()
         return pa.array(values, type=column.type)
     return pa.DictionaryArray.from_arrays(pa.array(values, type=column.type), list(column.names))
 

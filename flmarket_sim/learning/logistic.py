@@ -1,13 +1,16 @@
-"""Multinomial logistic regression, gradients of many owners in one pass."""
+"""Multinomial logistic regression, gradients of many owners in one pass.
+
+Products run in float32, the precision of the features; gradients come out as float64, in which they are clipped.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from flmarket_sim.learning.dataset import Dataset
+from flmarket_sim.learning.dataset import Dataset, Features
 from flmarket_sim.learning.model import Evaluation, Floats, Ints, evaluation
 
-CHUNK = 65_536  # records held as float64 at once
+CHUNK = 131_072  # records gathered at once
 
 
 class Logistic:
@@ -31,32 +34,36 @@ class Logistic:
             begin = int(ends[first - 1]) if first else 0
             last = max(int(np.searchsorted(ends, begin + CHUNK, side="right")), first + 1)
             chunk = rows[begin : int(ends[last - 1])]
-            x = data.train_x[chunk].astype(np.float64)
+            x = data.train_x[chunk]
             residual = self._probabilities(parameters, x)
-            residual[np.arange(len(chunk)), data.train_y[chunk]] -= 1.0
+            residual[data.train_y[chunk], np.arange(len(chunk))] -= 1.0
             start = 0
             for owner in range(first, last):
                 stop = int(ends[owner]) - begin
-                part = residual[start:stop]
-                result[owner, :-1] = x[start:stop].T @ part
-                result[owner, -1] = part.sum(axis=0)
+                part = residual[:, start:stop]
+                result[owner, :-1] = (part @ x[start:stop]).T
+                result[owner, -1] = part.sum(axis=1)
                 start = stop
             first = last
         result /= np.asarray(sizes, float)[:, None, None]
         return result.reshape(len(sizes), self.dimension)
 
     def evaluate(self, parameters: Floats, data: Dataset) -> Evaluation:
-        table = parameters.reshape(self.features + 1, self.classes).astype(np.float32)
-        logits = data.test_x @ table[:-1] + table[-1]
-        top = logits.max(axis=1)
-        chosen = logits[np.arange(len(logits)), data.test_y]
-        loss = float((top + np.log(np.exp(logits - top[:, None]).sum(axis=1)) - chosen).mean(dtype=np.float64))
-        return evaluation(loss, logits.argmax(axis=1), data.test_y, self.classes)
+        logits = self._logits(parameters, data.test_x)
+        top = logits.max(axis=0)
+        chosen = logits[data.test_y, np.arange(len(data.test_y))]
+        loss = float((top + np.log(np.exp(logits - top).sum(axis=0)) - chosen).mean(dtype=np.float64))
+        return evaluation(loss, logits.argmax(axis=0), data.test_y, self.classes)
 
-    def _probabilities(self, parameters: Floats, x: Floats) -> Floats:
-        table = parameters.reshape(self.features + 1, self.classes)
-        logits = x @ table[:-1] + table[-1]
-        logits -= logits.max(axis=1, keepdims=True)
+    def _logits(self, parameters: Floats, x: Features) -> Features:
+        """(classes, records): classes first, so that sums and maxima over them run along whole rows."""
+        table = parameters.reshape(self.features + 1, self.classes).astype(np.float32)
+        return table[:-1].T @ x.T + table[-1][:, None]
+
+    def _probabilities(self, parameters: Floats, x: Features) -> Features:
+        """(classes, records)"""
+        logits = self._logits(parameters, x)
+        logits -= logits.max(axis=0)
         np.exp(logits, out=logits)
-        logits /= logits.sum(axis=1, keepdims=True)
+        logits /= logits.sum(axis=0)
         return logits

@@ -75,11 +75,16 @@ class Broker:
     def _ask(self, cohort: Cohort, announcement: Announcement, inboxes: tuple[Inbox, Inbox, Inbox]) -> None:
         env = self.world.env
         self._say("announcement", cohort, cohort.owners, announcement.budget)
-        message = announcement._replace(parameters=None, reply=None)
+        reached: dict[float, list[int]] = {}  # whom it reaches at the same moment, one event reaches
         for slot, delay in enumerate(cohort.delays[ANNOUNCE]):
-            letter = Letter(env)
-            letter.send(message, delay)
-            env.process(owner(cohort, slot, letter, inboxes))
+            reached.setdefault(delay, []).append(slot)
+
+        def arrive(arrival: Event) -> None:
+            for slot in arrival.value:
+                env.process(owner(cohort, slot, inboxes))
+
+        for delay, slots in reached.items():
+            env.timeout(delay, slots).callbacks.append(arrive)
 
     def _decide(self, cohort: Cohort, announcement: Announcement, bids: list[BidMessage]) -> Offers:
         """Runs the auction on the bids in order of arrival and tells every bidder."""
@@ -134,8 +139,8 @@ class Broker:
                 computed = cohort.gradients(Broadcast(announcement.parameters, offers))
                 true_error, true_bias = computed.true_error(combined, weights[0])
         bound, variance, bias = float(total.total[0]), float(total.variance[0]), float(total.squared_bias[0])
-        world.log.block(
-            "delivery", 1, world.env.now, cohort.round, self.index, BROKER, buyer_id(self.index),
+        world.log.row(
+            "delivery", world.env.now, cohort.round, self.index, BROKER, buyer_id(self.index),
             bool(gradients), counts.delivered, owed, bound, variance, bias, true_error, true_bias,
         )  # fmt: skip
         reply = Letter(world.env)

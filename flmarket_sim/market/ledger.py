@@ -14,25 +14,28 @@ Ints = NDArray[np.int64]
 
 
 class Ledger:
-    """Columns over all owners: `sold` privacy loss, `reserved` privacy loss, `gradients` sent, money `earned`."""
+    """Columns over all owners: privacy loss `sold` and `reserved`, `gradients` sent, money `earned`.
+
+    Sales are noted as they happen and added to the columns by `settle`.
+    """
 
     def __init__(self, owners: int, lifetime_budget: float | None) -> None:
+        self.limited = lifetime_budget is not None
         self.lifetime_budget = np.inf if lifetime_budget is None else lifetime_budget
         self.sold = np.zeros(owners)
         self.reserved = np.zeros(owners)
         self.gradients = np.zeros(owners, np.int64)
         self.earned = np.zeros(owners)
-
-    @property
-    def limited(self) -> bool:
-        return bool(np.isfinite(self.lifetime_budget))
+        self._sales: list[tuple[int, float]] = []
 
     def remaining(self, owners: Ints) -> Floats:
         """What these owners may still promise."""
+        self.settle()
         return np.maximum(self.lifetime_budget - self.sold[owners] - self.reserved[owners], 0.0)
 
     def reserve(self, owner: int, privacy_loss: float) -> bool:
         """Sets a promise aside; False if it would not fit into the lifetime budget."""
+        self.settle()
         total = self.sold[owner] + self.reserved[owner] + privacy_loss
         if total > self.lifetime_budget * (1 + 1e-12):
             return False
@@ -41,13 +44,22 @@ class Ledger:
 
     def release(self, owner: int, privacy_loss: float) -> None:
         """A promise that came to nothing."""
-        self.reserved[owner] = max(self.reserved[owner] - privacy_loss, 0.0)
+        if self.limited:
+            self.reserved[owner] = max(self.reserved[owner] - privacy_loss, 0.0)
 
     def spend(self, owner: int, privacy_loss: float) -> None:
         """A gradient left its owner."""
-        self.release(owner, privacy_loss)
-        self.sold[owner] += privacy_loss
-        self.gradients[owner] += 1
+        self._sales.append((owner, privacy_loss))
+        if self.limited:
+            self.release(owner, privacy_loss)
 
     def earn(self, owners: Ints, amounts: Floats) -> None:
         np.add.at(self.earned, owners, amounts)
+
+    def settle(self) -> None:
+        """Adds the noted sales to the columns."""
+        if self._sales:
+            owners, losses = (np.array(column) for column in zip(*self._sales, strict=True))
+            np.add.at(self.sold, owners, losses)
+            np.add.at(self.gradients, owners, 1)
+            self._sales = []

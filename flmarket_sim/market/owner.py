@@ -47,8 +47,8 @@ class Cohort:
         self.names: list[int] = self.owners.tolist()
         self._draw_world()
         self._make_reports()
-        self._judged: tuple[Offers, list[bool], list[float]] | None = None
-        self._computed: _Gradients | None = None
+        self._judged: Judgement | None = None
+        self._computed: Gradients | None = None
 
     def _draw_world(self) -> None:
         """Delays, absence and dropouts of every owner."""
@@ -60,7 +60,8 @@ class Cohort:
         else:
             uniform = np.zeros((n, DROP + 1))
         self.delays: list[list[float]] = world.delay.seconds(uniform[:, :AVAILABLE].T).tolist()
-        self.away: list[bool] = (uniform[:, AVAILABLE] >= spec.availability).tolist()
+        away = uniform[:, AVAILABLE] >= spec.availability
+        self.silent: list[int | None] = [AWAY if gone else None for gone in away.tolist()]
         self.drops: list[bool] = (uniform[:, DROP] < spec.dropout).tolist()
         speed = world.population.records_per_second
         self.compute: list[float] | None = None
@@ -72,37 +73,27 @@ class Cohort:
         world, people = self.world, self.world.population
         budget = people.privacy_budget[self.owners]
         values = world.truthful_values[self.owners]
-        self.spent_out: list[bool] | None = None
         if world.ledger.limited:
             left = world.ledger.remaining(self.owners)
             capped = left < budget
-            self.spent_out = (left <= 1e-9 * budget).tolist()
+            for slot in np.flatnonzero(left <= 1e-9 * budget).tolist():
+                self.silent[slot] = SPENT if self.silent[slot] is None else self.silent[slot]
             budget = np.where(capped, np.maximum(left, 1e-12), budget)
             levels = np.arange(1, values.shape[1] + 1) / values.shape[1]
             values = people.value(self.owners[:, None], budget[:, None] * levels)
         size = people.data_size[self.owners]
         self.reports = Reports(values, budget, size.astype(float))
-        self.bid_rows = list(
-            zip(
-                people.family[self.owners].tolist(),
-                people.rate[self.owners].tolist(),
-                budget.tolist(),
-                size.tolist(),
-                values[:, -1].tolist(),
-                strict=True,
-            )
-        )
+        self.sizes: list[int] = size.tolist()
+        self.bids = world.log.table(
+            "bid", self.round, self.buyer, self.owners, BROKER, people.family[self.owners],
+            people.rate[self.owners], budget, size, values[:, -1], None,
+        )  # fmt: skip
 
-    def judge(self, offers: Offers) -> tuple[list[bool], list[float]]:
-        """For each row of the offers: does it pay for its owner, and what does she lose by it?"""
-        if self._judged is None or self._judged[0] is not offers:
-            value = self.true_value(offers.slots, offers.privacy_loss)
-            if self.world.scenario.owners.accept == "always":
-                pays = np.ones(len(value), bool)
-            else:
-                pays = offers.payment >= value * (1 - 1e-9)
-            self._judged = (offers, pays.tolist(), value.tolist())
-        return self._judged[1], self._judged[2]
+    def judge(self, offers: Offers) -> Judgement:
+        """How each owner sees the offer made to her, by rows of the offers."""
+        if self._judged is None:
+            self._judged = Judgement(self, offers)
+        return self._judged
 
     def true_value(self, slots: Ints, privacy_loss: Floats) -> Floats:
         """What these losses are worth to the owners of these slots, on the records they offered."""
@@ -111,47 +102,73 @@ class Cohort:
         size = self.reports.data_size[slots]
         return valuation.value(people.family[owners], people.rate[owners], size, privacy_loss, step_cost)
 
-    def gradients(self, broadcast: Broadcast) -> _Gradients:
+    def gradients(self, broadcast: Broadcast) -> Gradients:
         """All gradients of the round in one pass, at the moment of the broadcast."""
         if self._computed is None:
-            self._computed = _Gradients(self, broadcast)
+            self._computed = Gradients(self, broadcast)
         return self._computed
 
 
-class _Gradients:
-    """Clipped gradients of all bidders (the log wants the true error) and the perturbed ones of the winners."""
+class Judgement:
+    """Offers as their owners see them: `reason` to accept or decline, and the log's `decisions` to be."""
+
+    def __init__(self, cohort: Cohort, offers: Offers) -> None:
+        value = cohort.true_value(offers.slots, offers.privacy_loss)
+        self.reason = np.full(len(value), ACCEPTED, np.int8)
+        if cohort.world.scenario.owners.accept == "rational":
+            self.reason[offers.payment < value * (1 - 1e-9)] = BELOW_COST
+        self.accepted = self.reason == ACCEPTED
+        self.accepts: list[bool] = self.accepted.tolist()
+        self.loss: list[float] = offers.privacy_loss.tolist()
+        self.decisions = cohort.world.log.table(
+            "decision", cohort.round, cohort.buyer, cohort.owners[offers.slots], BROKER,
+            self.accepted, self.reason, value,
+        )  # fmt: skip
+
+    def decline(self, row: int, reason: int) -> None:
+        self.reason[row], self.accepted[row] = reason, False
+
+
+class Gradients:
+    """Clipped gradients of all bidders (the log wants the true error), perturbed one by one as owners send them."""
 
     def __init__(self, cohort: Cohort, broadcast: Broadcast) -> None:
         offers, world = broadcast.offers, cohort.world
         clip = world.scenario.privacy.clip
-        self.cohort = cohort
-        self.offers = offers
-        self.learns = broadcast.parameters is not None
-        with np.errstate(divide="ignore"):
-            self.scale: list[float] = noise_scale(offers.privacy_loss, clip).tolist()
+        self.cohort, self.offers = cohort, offers
         self.loss: list[float] = offers.privacy_loss.tolist()
-        if broadcast.parameters is None:
-            return
-        people, data = world.population, world.data
-        assert data is not None and people.rows is not None and people.offsets is not None
-        owners = cohort.owners[offers.slots]
+        self.clipped: Floats | None = None
+        self.owners = cohort.owners[offers.slots]
         sizes = cohort.reports.data_size[offers.slots].astype(np.int64)
-        first = people.offsets[owners]
+        norms: Any = None
+        cut: Any = None
+        if broadcast.parameters is not None:
+            raw = cohort.model.gradients(broadcast.parameters, world.data, self._records(sizes), sizes)
+            self.clipped, norms = clip_l1(raw, clip)
+            cut = norms > clip
+        with np.errstate(divide="ignore"):
+            scale = noise_scale(offers.privacy_loss, clip)
+        size = 0 if self.clipped is None else self.clipped[0].nbytes
+        self.sent = world.log.table(
+            "gradient", cohort.round, cohort.buyer, self.owners, BROKER,
+            offers.privacy_loss, sizes, norms, cut, scale, size,
+        )  # fmt: skip
+
+    def _records(self, sizes: Ints) -> Ints:
+        """Row numbers of all records, owner after owner."""
+        people = self.cohort.world.population
+        assert people.rows is not None and people.offsets is not None
         ends = np.cumsum(sizes)
-        rows = people.rows[np.repeat(first - (ends - sizes), sizes) + np.arange(int(ends[-1]))]
-        raw = cohort.model.gradients(broadcast.parameters, data, rows, sizes)
-        self.clipped, norms = clip_l1(raw, clip)
-        self.norms: list[float] = norms.tolist()
-        self.owners: list[int] = owners.tolist()
+        start = np.repeat(people.offsets[self.owners] - (ends - sizes), sizes)
+        return np.asarray(people.rows[start + np.arange(int(ends[-1]))])
 
     def perturbed(self, row: int) -> Floats | None:
         """The gradient of a row as it leaves its owner."""
-        if not self.learns:
+        if self.clipped is None:
             return None
         cohort, clip = self.cohort, self.cohort.world.scenario.privacy.clip
-        unit = unit_noise(
-            cohort.world.streams, self.clipped.shape[1], self.owners[row], cohort.round, cohort.buyer
-        )
+        owner = int(self.owners[row])
+        unit = unit_noise(cohort.world.streams, self.clipped.shape[1], owner, cohort.round, cohort.buyer)
         return perturb(self.clipped[row], unit, self.loss[row], clip)
 
     def true_error(self, delivered: Floats, weights: Floats) -> tuple[float, float]:
@@ -159,49 +176,43 @@ class _Gradients:
 
         For the log only: nobody in the market can know this.
         """
+        assert self.clipped is not None
         size = self.cohort.reports.data_size[self.offers.slots]
         ideal = (size / size.sum()) @ self.clipped
         bias = weights @ self.clipped - ideal
         return float(np.square(delivered - ideal).sum()), float(np.square(bias).sum())
 
 
-def owner(
-    cohort: Cohort, slot: int, announcement: Letter, inboxes: tuple[Inbox, Inbox, Inbox]
-) -> Generator[Event, Any, None]:
-    """One asked owner's round: bid, decide, compute, send, be paid. An answer of None means: too late."""
-    world = cohort.world
-    env, log, ledger = world.env, world.log, world.ledger
-    delays = cohort.delays
-    me = cohort.names[slot]
-    envelope = (cohort.round, cohort.buyer, me, BROKER)
+def owner(cohort: Cohort, slot: int, inboxes: tuple[Inbox, Inbox, Inbox]) -> Generator[Event, Any, None]:
+    """An owner's round, from the announcement's arrival on: bid, decide, compute, send, be paid.
 
-    yield announcement
-    if cohort.away[slot]:
-        log.row("dropout", env.now, *envelope, NO_BID, AWAY)
-        return
-    if cohort.spent_out is not None and cohort.spent_out[slot]:
-        log.row("dropout", env.now, *envelope, NO_BID, SPENT)
+    An answer of None means: too late.
+    """
+    world = cohort.world
+    env, ledger = world.env, world.ledger
+    delays, me = cohort.delays, cohort.names[slot]
+
+    if cohort.silent[slot] is not None:
+        world.log.row("dropout", env.now, cohort.round, cohort.buyer, me, BROKER, NO_BID, cohort.silent[slot])
         return
     reply = Letter(env)
-    log.row("bid", env.now, *envelope, *cohort.bid_rows[slot], None)
+    cohort.bids.happen(slot, env.now)
     inboxes[0].send(BidMessage(slot, cohort.reports, reply), delays[BID][slot])
 
     allocation: Allocation | None = yield reply
     if allocation is None:
         return
     row, offers = allocation
-    loss = float(offers.privacy_loss[row])
-    if loss <= 0.0:
+    judged = cohort.judge(offers)
+    loss = judged.loss[row]
+    if loss == 0.0:
         return
-    pays, value = cohort.judge(offers)
-    reason = ACCEPTED
-    if not pays[row]:
-        reason = BELOW_COST
-    elif ledger.limited and not ledger.reserve(me, loss):
-        reason = OVER_LIFETIME
-    accepted = reason == ACCEPTED
+    accepted = judged.accepts[row]
+    if accepted and ledger.limited and not ledger.reserve(me, loss):
+        judged.decline(row, OVER_LIFETIME)
+        accepted = False
     reply = Letter(env)
-    log.row("decision", env.now, *envelope, accepted, reason, value[row])
+    judged.decisions.happen(row, env.now)
     inboxes[1].send(Decision(row, slot, accepted, reply), delays[DECIDE][slot])
     if not accepted:
         return
@@ -215,16 +226,11 @@ def owner(
         yield env.timeout(cohort.compute[slot])
     if cohort.drops[slot]:
         ledger.release(me, loss)
-        log.row("dropout", env.now, *envelope, NO_GRADIENT, DROPPED)
+        world.log.row("dropout", env.now, cohort.round, cohort.buyer, me, BROKER, NO_GRADIENT, DROPPED)
         return
     gradient = computed.perturbed(row)
     ledger.spend(me, loss)
-    norm = computed.norms[row] if computed.learns else None
-    clipped = norm > world.scenario.privacy.clip if norm is not None else None
-    size = 0 if gradient is None else gradient.nbytes
-    log.row(
-        "gradient", env.now, *envelope, loss, cohort.bid_rows[slot][3], norm, clipped, computed.scale[row], size
-    )
+    computed.sent.happen(row, env.now)
     reply = Letter(env)
     inboxes[2].send(GradientMessage(row, slot, gradient, reply), delays[GRADIENT][slot])
     yield reply

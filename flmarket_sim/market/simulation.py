@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -97,6 +99,8 @@ def simulate(world: World, progress: Progress | None = None) -> None:
     def after_round(buyer: int) -> None:
         nonlocal done
         done += 1
+        world.log.flush()
+        world.ledger.settle()
         if progress is not None:
             progress(done, total)
 
@@ -106,7 +110,22 @@ def simulate(world: World, progress: Progress | None = None) -> None:
             model = create_model(spec.model, world.data, world.streams, index)
         broker = Broker(world, index, spec, model)
         world.env.process(Buyer(world, index, spec, model, broker, after_round).buy())
-    world.env.run()
+    with _few_collections():
+        world.env.run()
+    world.ledger.settle()
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """A market makes many objects and few cycles: Python's collector need not look at them so often."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def _claim(folder: Path) -> None:

@@ -14,7 +14,7 @@ from flmarket_sim.eventlog import EventLog
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.market.delays import Delay
 from flmarket_sim.market.ledger import Ledger
-from flmarket_sim.population import Population, choose_bidders, draw_budget
+from flmarket_sim.population import Population, choose_bidders, draw_money
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.scenario import Budget, Scenario
 
@@ -51,6 +51,7 @@ class World:
         self.delay = registry.delays.create(spec.name, **spec.options)
         self.truthful_values = self._truthful_values()
         self._asked: dict[int, tuple[int, Ints]] = {}
+        self._money: dict[int, Floats] = {}
 
     def bidders(self, buyer: int, round_number: int) -> Ints:
         """The owners asked in a round; drawn once."""
@@ -62,9 +63,13 @@ class World:
         return known[1]
 
     def budget(self, spec: Budget, buyer: int, round_number: int) -> float:
-        """The money a buyer has for a round (an experimenter's device: a factor is of true valuations)."""
-        total = float(self.truthful_values[self.bidders(buyer, round_number), -1].sum())
-        return draw_budget(self.streams, spec, total, buyer, round_number)
+        """The money a buyer has for a round. A factor is of the asked owners' true valuations: no report moves it."""
+        if buyer not in self._money:
+            self._money[buyer] = draw_money(self.streams, spec, buyer, self.scenario.rounds)
+        money = float(self._money[buyer][round_number])
+        if spec.factor is None:
+            return money
+        return money * float(self.truthful_values[self.bidders(buyer, round_number), -1].sum())
 
     def buyer_delays(self, buyer: int, round_number: int) -> list[float]:
         """Seconds that announcement, delivery and payment take between buyer and broker."""

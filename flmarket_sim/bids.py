@@ -42,7 +42,7 @@ class Profiles:
     data_size: Any
 
     def __post_init__(self) -> None:
-        fields = {
+        fields: dict[str, Any] = {
             "family": valuation.family_codes(self.family),
             "rate": _matrix("rate", self.rate, minimum=0.0, strict=True),
             "privacy_budget": _matrix("privacy_budget", self.privacy_budget, minimum=0.0, strict=True),

@@ -43,7 +43,7 @@ class Population:
 
     def value(self, owners: Ints, privacy_loss: Floats) -> Floats:
         """What `privacy_loss` is worth to these owners on all their records; arrays of one shape."""
-        rate, size = self.rate[owners], self.data_size[owners]
+        rate, size = self.rate[owners], self.data_size[owners].astype(float)
         step_cost = rate * size * self.privacy_budget[owners]
         return valuation.value(self.family[owners], rate, size, privacy_loss, step_cost)
 

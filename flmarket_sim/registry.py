@@ -106,7 +106,10 @@ def options_model(cls: Any, skip: int = 0) -> type[pydantic.BaseModel]:
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
         annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
-        fields[parameter.name] = (annotation, ... if parameter.default is parameter.empty else parameter.default)
+        fields[parameter.name] = (
+            annotation,
+            ... if parameter.default is parameter.empty else parameter.default,
+        )
     config = pydantic.ConfigDict(extra="forbid", arbitrary_types_allowed=True, protected_namespaces=())
     return pydantic.create_model(f"{cls.__name__}Options", __config__=config, **fields)
 

@@ -9,7 +9,15 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 
 from flmarket_sim.valuation import FAMILIES
 
@@ -109,9 +117,7 @@ class Market(Part):
 
     bidders: int = Field(10, ge=1, description="owners asked a round")
     levels: int = Field(8, ge=1, description="M: shares of the privacy budget that a bid names a value for")
-    delay: Plugin = Field(
-        Plugin(name="constant"), description="time a message takes: constant, uniform or lognormal"
-    )
+    delay: Plugin = Field(Plugin(name="constant"), description="time a message takes: constant, uniform or lognormal")
     bid_deadline: Seconds = 60.0
     decision_deadline: Seconds = 60.0
     gradient_deadline: Seconds = 600.0

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from flmarket_sim import registry
 from flmarket_sim.errors import InputError, ScenarioError
 from flmarket_sim.registry import Registry
-from flmarket_sim.scenario import Model, Scenario
+from flmarket_sim.scenario import Model, Owners, Scenario
 
 Key = str | int
 PathKeys = tuple[Key, ...]
@@ -29,8 +29,12 @@ class Problem:
     path: PathKeys
     message: str
 
+    def line(self, lines: dict[PathKeys, int]) -> int:
+        """Its line, or that of the nearest table around it; 0 where the file does not have it (defaults, --set)."""
+        return next((lines[p] for p in _prefixes(self.path) if p in lines), 0)
+
     def describe(self, source: str, lines: dict[PathKeys, int]) -> str:
-        line = next((lines[p] for p in _prefixes(self.path) if p in lines), None)
+        line = self.line(lines)
         where = f"{source}:{line}" if line else source
         return f"{where}: {dotted(self.path)}: {self.message}" if self.path else f"{where}: {self.message}"
 
@@ -64,15 +68,17 @@ def parse_scenario(text: str, source: str = "<scenario>", overrides: Iterable[st
 
 def build_scenario(data: dict[str, Any], source: str = "<scenario>", lines: dict[PathKeys, int] | None = None) -> Scenario:
     """A scenario from plain data, plug-in names and options checked as well."""
-    problems: list[Problem] = []
+    lines = lines or {}
+    problems = [*_cross_problems(data), *_plugin_problems(data)]
     scenario = None
     try:
         scenario = Scenario.model_validate(data)
     except pydantic.ValidationError as error:
-        problems += [_structural(e, data) for e in error.errors()]
-    problems += list(_plugin_problems(data))
+        found = [_structural(e) for e in error.errors()]
+        problems += [p for p in found if p.path or not problems]  # the scenario as a whole: said above, with lines
     if problems or scenario is None:
-        unique = dict.fromkeys(p.describe(source, lines or {}) for p in problems)
+        problems.sort(key=lambda problem: problem.line(lines))
+        unique = dict.fromkeys(p.describe(source, lines) for p in problems)
         count = f"{len(unique)} error{'s' if len(unique) > 1 else ''}"
         raise ScenarioError(f"{count} in {source}\n" + "\n".join(f"  {line}" for line in unique))
     return scenario
@@ -123,7 +129,7 @@ def json_schema() -> dict[str, Any]:
 # -- what is wrong ------------------------------------------------------------------------------------------------------
 
 
-def _structural(error: Any, data: dict[str, Any]) -> Problem:
+def _structural(error: Any) -> Problem:
     """One pydantic error in our words."""
     path = tuple(key for key in error["loc"] if isinstance(key, int) or not key.startswith("function-"))
     if error["type"] == "extra_forbidden":
@@ -162,6 +168,22 @@ def _flat(annotation: Any) -> Iterator[type]:
         yield annotation
     for inner in get_args(annotation):
         yield from _flat(inner)
+
+
+def _cross_problems(data: dict[str, Any]) -> Iterator[Problem]:
+    """What two places of a scenario say that cannot both hold. `Scenario` checks it too, but only once all else is right."""
+    market, owners, buyers = (data.get(key) for key in ("market", "owners", "buyers"))
+    bidders = market.get("bidders") if isinstance(market, dict) else None
+    count = owners.get("count", Owners().count) if isinstance(owners, dict) else Owners().count
+    if isinstance(bidders, int) and isinstance(count, int) and bidders > count:
+        yield Problem(("market", "bidders"), f"asks {bidders} owners a round, but there are only {count} (owners.count)")
+    seen: set[str] = set()
+    for i, buyer in enumerate(buyers if isinstance(buyers, list) else ()):
+        name = buyer.get("name") if isinstance(buyer, dict) else None
+        if isinstance(name, str) and name in seen:
+            yield Problem(("buyers", i, "name"), f"another buyer is called {name!r} already")
+        elif isinstance(name, str):
+            seen.add(name)
 
 
 def _plugin_problems(data: dict[str, Any]) -> Iterator[Problem]:
@@ -207,7 +229,10 @@ def _check_plugin(path: PathKeys, table: Any, known: Registry, skip: int = 0) ->
             if e["type"] == "extra_forbidden":
                 allowed = sorted((set(allowed_model.model_fields) | own) - {"name"})
                 listed = ", ".join(allowed) or "none"
-                yield Problem(where, f"{name!r} has no such option{_nearest(str(e['loc'][-1]), allowed)} Options: {listed}")
+                yield Problem(
+                    where,
+                    f"{name!r} has no such option{_nearest(str(e['loc'][-1]), allowed)} Options: {listed}",
+                )
             else:
                 message = e["msg"].removeprefix("Value error, ")
                 shown = "" if e["type"] == "missing" else f" (got {e['input']!r})"

@@ -44,7 +44,7 @@ def family_codes(family: ArrayLike) -> Codes:
 
 
 def family_names(codes: ArrayLike) -> NDArray[np.str_]:
-    return np.asarray(FAMILIES)[np.asarray(codes)]
+    return np.asarray(np.asarray(FAMILIES)[np.asarray(codes)])
 
 
 def unit_value(codes: Codes, privacy_loss: Floats) -> Floats:
@@ -69,13 +69,14 @@ def loss_for_money(codes: Codes, rate: Floats, data_size: Floats, budget: Floats
     half = 0.5 * unit
     all_or_nothing = np.where(unit >= budget, budget, 0.0)
     loss = np.choose(codes, [half, np.sqrt(unit), half * half, np.log1p(unit), all_or_nothing])
-    return np.minimum(loss, budget)
+    return np.asarray(np.minimum(loss, budget))
 
 
 def marginal_value(codes: Codes, rate: Floats, data_size: Floats, privacy_loss: Floats) -> Floats:
     """Derivative of `value` in the privacy loss; 0 for step owners, whose value does not move."""
     e = np.asarray(privacy_loss, float)
     slope = np.choose(
-        codes, [np.full_like(e, 2.0), 2.0 * e, 1.0 / np.sqrt(np.maximum(e, 1e-300)), np.exp(e), np.zeros_like(e)]
+        codes,
+        [np.full_like(e, 2.0), 2.0 * e, 1.0 / np.sqrt(np.maximum(e, 1e-300)), np.exp(e), np.zeros_like(e)],
     )
-    return rate * data_size * slope
+    return np.asarray(rate * data_size * slope)

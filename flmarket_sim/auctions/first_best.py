@@ -113,4 +113,4 @@ def _descend(truth: Profiles, cash: Floats, price: Floats, logits: Floats, steps
         square = 0.99 * square + 0.01 * gradient**2
         rate_now = 0.3 * (1.0 - t / (steps + 1))
         z = z - rate_now * (mean / (1 - 0.9**t)) / (np.sqrt(square / (1 - 0.99**t)) + 1e-9)
-    return best
+    return np.asarray(best)

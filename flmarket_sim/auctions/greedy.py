@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from flmarket_sim.bids import BidBatch
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Values = TypeVar("Values", Floats, Bools)
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Sorted:
         pick = np.take_along_axis
         return cls(order, pick(unit, order, 1), pick(amount, order, 1), pick(bids.full_value, order, 1))
 
-    def restore(self, places: NDArray[np.generic]) -> NDArray[np.generic]:
+    def restore(self, places: Values) -> Values:
         """Values by place back to values by owner."""
         owners = np.empty_like(places)
         np.put_along_axis(owners, self.order, places, axis=1)
@@ -66,7 +68,7 @@ def admit(amount: Floats, limit: Floats) -> Bools:
         fits = (column > behind[:, None]) & (total[:, None] + amount <= limit)
         some = fits.any(axis=1)
         if not some.any():
-            return admitted
+            return np.asarray(admitted)
         rows = np.flatnonzero(some)
         chosen = fits[rows].argmax(axis=1)
         admitted[rows, chosen] = True

@@ -4,4 +4,14 @@ from flmarket_sim.eventlog.reader import read_events, read_ledger, read_owners, 
 from flmarket_sim.eventlog.schema import BROKER, KINDS, buyer_id
 from flmarket_sim.eventlog.writer import EventLog
 
-__all__ = ["BROKER", "KINDS", "EventLog", "buyer_id", "read_events", "read_ledger", "read_owners", "read_run", "sql"]
+__all__ = [
+    "BROKER",
+    "KINDS",
+    "EventLog",
+    "buyer_id",
+    "read_events",
+    "read_ledger",
+    "read_owners",
+    "read_run",
+    "sql",
+]

@@ -74,7 +74,11 @@ class EventLog:
             digest = writer.digest()
             total.update(f"{kind}:{digest};".encode())
             kinds[kind] = {"rows": writer.total, "sha256": digest}
-        return {"events": sum(w.total for w in self.kinds.values()), "sha256": total.hexdigest(), "kinds": kinds}
+        return {
+            "events": sum(w.total for w in self.kinds.values()),
+            "sha256": total.hexdigest(),
+            "kinds": kinds,
+        }
 
 
 class EventTable:

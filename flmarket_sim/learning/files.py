@@ -91,7 +91,7 @@ def cached(name: str, version: int, sources: list[Path], make: Callable[[], Data
     parts = ("train_x", "train_y", "test_x", "test_y", "classes")
     try:
         loaded = [np.load(home / f"{part}.npy") for part in parts]
-        return Dataset(*loaded[:4], tuple(loaded[4].tolist()))
+        return Dataset(loaded[0], loaded[1], loaded[2], loaded[3], tuple(loaded[4].tolist()))
     except (OSError, ValueError, EOFError):
         pass
     data = make()

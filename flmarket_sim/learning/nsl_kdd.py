@@ -52,7 +52,10 @@ class NslKdd:
     def load(self, streams: Streams) -> Dataset:
         paths = [files.require(self.name, self.folder, file) for file in self.files]
         return files.cached(
-            self.name, 1, paths, lambda: features(*(files.read(p, f) for p, f in zip(paths, self.files, strict=True)))
+            self.name,
+            1,
+            paths,
+            lambda: features(*(files.read(p, f) for p, f in zip(paths, self.files, strict=True))),
         )
 
 
@@ -86,8 +89,8 @@ def classes(labels: NDArray[np.str_]) -> NDArray[np.int64]:
     number = {"normal": 0}
     for family, names in ATTACKS.items():
         number.update(dict.fromkeys(names.split(), CLASSES.index(family)))
-    names, inverse = np.unique(labels, return_inverse=True)
-    unknown = [str(name) for name in names if str(name) not in number]
+    found, inverse = np.unique(labels, return_inverse=True)
+    unknown = [str(name) for name in found if str(name) not in number]
     if unknown:
         raise DataError(f"NSL-KDD: unknown labels {', '.join(unknown)}")
-    return np.array([number[str(name)] for name in names], dtype=np.int64)[inverse]
+    return np.array([number[str(name)] for name in found], dtype=np.int64)[inverse]

@@ -95,7 +95,7 @@ def whole_shares(weights: NDArray[np.float64], total: int) -> Ints:
     rest = total - int(shares.sum())
     if rest > 0:
         shares[np.argsort(shares - exact, kind="stable")[:rest]] += 1
-    return shares
+    return np.asarray(shares)
 
 
 def split_classes(class_counts: Ints, sizes: Ints, rng: np.random.Generator) -> Ints:

@@ -51,9 +51,9 @@ class Synthetic:
         for labels in (train_y, test_y):
             x = rng.standard_normal((len(labels), self.features), dtype=np.float32)
             x += centres[labels].astype(np.float32)
-            parts.append(1.0 / (1.0 + np.exp(-x)))
+            parts.append((1.0 / (1.0 + np.exp(-x))).astype(np.float32))
         names = tuple(f"class {label}" for label in range(self.classes))
         return Dataset(parts[0], train_y.astype(np.int64), parts[1], test_y.astype(np.int64), names)
 
     def _frequencies(self) -> NDArray[np.float64]:
-        return (np.arange(self.classes) + 1.0) ** -self.skew
+        return np.asarray(np.arange(1.0, self.classes + 1.0) ** -self.skew)

@@ -78,5 +78,5 @@ class TorchModel:
 
     def _named(self, parameters: Floats) -> dict[str, torch.Tensor]:
         flat = torch.from_numpy(np.ascontiguousarray(parameters))
-        parts = flat.split([p.numel() for p in self.named.values()])
+        parts = torch.split(flat, [p.numel() for p in self.named.values()])
         return {name: part.view(p.shape) for (name, p), part in zip(self.named.items(), parts, strict=True)}

@@ -46,7 +46,8 @@ class Broker:
         self.rule = aggregation.create(buyer.aggregation.name, **buyer.aggregation.options)
 
     def receive(self, arrival: Event) -> None:
-        self.world.env.process(self.trade(arrival.value))
+        announcement: Any = arrival.value
+        self.world.env.process(self.trade(announcement))
 
     def trade(self, announcement: Announcement) -> Generator[Event, Any, None]:
         """One round, from the announcement to the owners' money."""
@@ -80,7 +81,8 @@ class Broker:
             reached.setdefault(delay, []).append(slot)
 
         def arrive(arrival: Event) -> None:
-            for slot in arrival.value:
+            asked: Any = arrival.value
+            for slot in asked:
                 env.process(owner(cohort, slot, inboxes))
 
         for delay, slots in reached.items():
@@ -132,7 +134,12 @@ class Broker:
             weight = weights[0, rows]
             owed = float(offers.payment[rows].sum())
             self._say(
-                "weight", cohort, cohort.owners[offers.slots[rows]], weight, size[rows] / size.sum(), loss[rows]
+                "weight",
+                cohort,
+                cohort.owners[offers.slots[rows]],
+                weight,
+                size[rows] / size.sum(),
+                loss[rows],
             )
             if gradients[0].gradient is not None:
                 combined = weight @ np.stack([message.gradient for message in gradients])  # type: ignore[misc]

@@ -74,9 +74,9 @@ class World:
     def buyer_delays(self, buyer: int, round_number: int) -> list[float]:
         """Seconds that announcement, delivery and payment take between buyer and broker."""
         if not self.delay.random:
-            return self.delay.seconds(np.zeros(3)).tolist()
+            return list(map(float, self.delay.seconds(np.zeros(3))))
         uniform = self.streams.generator(Purpose.WORLD, buyer, round_number, TO_BUYER).random(3)
-        return self.delay.seconds(uniform).tolist()
+        return list(map(float, self.delay.seconds(uniform)))
 
     def _truthful_values(self) -> Floats:
         """(N, M) what owners truly ask at each level, by columns so that a million owners take one pass a level."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from flmarket_sim.privacy.clipping import clip_l1
 from flmarket_sim.privacy.laplace import perturb
@@ -56,7 +56,7 @@ def audit(
     extreme[:, 0] = clip
     hits = [int((mechanism(sign * extreme, privacy_loss, clip, rng)[:, 0] >= clip).sum()) for sign in (1.0, -1.0)]
     risk = (1.0 - confidence) / 2.0
-    likely = beta.ppf(risk, hits[0], draws - hits[0] + 1) if hits[0] else 0.0
-    unlikely = beta.ppf(1.0 - risk, hits[1] + 1, draws - hits[1]) if hits[1] < draws else 1.0
+    likely = betaincinv(hits[0], draws - hits[0] + 1, risk) if hits[0] else 0.0
+    unlikely = betaincinv(hits[1] + 1, draws - hits[1], 1.0 - risk) if hits[1] < draws else 1.0
     bound = float(np.log(likely / unlikely)) if likely > 0 else 0.0
     return AuditResult(privacy_loss, max(bound, 0.0), draws, confidence)

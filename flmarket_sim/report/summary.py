@@ -1,0 +1,118 @@
+"""What happened in a market: totals and a table of rounds, as data and for a terminal."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from flmarket_sim.eventlog import read_events, read_ledger, read_run
+
+SHOWN = 15  # rounds that a terminal shows
+
+
+def summarise(run: str | Path) -> dict[str, Any]:
+    """Totals of a run, one entry a buyer."""
+    info = read_run(run)
+    rounds = read_events(run, "round")
+    sold = read_ledger(run).column("privacy_sold").to_numpy() if info["outcome"] == "finished" else np.zeros(1)
+    buyers = {}
+    for name in [buyer["name"] for buyer in info["scenario"]["buyers"]] or ["buyer"]:
+        mine = [row for row in rounds.to_pylist() if row["buyer"] == name]
+        if mine:
+            buyers[name] = _totals(mine)
+    return {
+        "name": info["scenario"]["name"],
+        "outcome": info["outcome"],
+        "events": info.get("log", {}).get("events"),
+        "wall_seconds": info.get("wall_seconds"),
+        "directory": str(run),
+        "owners": info["scenario"]["owners"]["count"],
+        "owners_who_sold": int((sold > 0).sum()),
+        "largest_privacy_sold": float(sold.max()),
+        "buyers": buyers,
+    }
+
+
+def _totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    valid = [row for row in rows if row["valid"]]
+    measured = [row for row in rows if row["accuracy"] is not None]
+    return {
+        "rounds": len(rows),
+        "invalid_rounds": len(rows) - len(valid),
+        "budget": math.fsum(row["budget"] for row in rows),
+        "spent": math.fsum(row["spent"] for row in rows),
+        "owners_surplus": math.fsum(row["spent"] - row["value_sold"] for row in rows),
+        "gradients": sum(row["delivered"] for row in rows),
+        "lost": sum(row["winners"] - row["delivered"] for row in rows),
+        "privacy_sold": math.fsum(row["privacy_sold"] for row in rows),
+        "mean_error_bound": math.fsum(row["error_bound"] for row in valid) / len(valid) if valid else None,
+        "final_accuracy": measured[-1]["accuracy"] if measured else None,
+        "final_loss": measured[-1]["loss"] if measured else None,
+    }
+
+
+def render(run: str | Path) -> RenderableType:
+    """The rounds of a run as a table, and what they add up to."""
+    summary = summarise(run)
+    parts: list[RenderableType] = []
+    rounds = read_events(run, "round").to_pylist()
+    for name, totals in summary["buyers"].items():
+        mine = [row for row in rounds if row["buyer"] == name]
+        parts += [_table(name, mine, totals), Text(_sentence(totals) + "\n")]
+    people = f"{summary['owners_who_sold']} of {summary['owners']} owners sold a gradient"
+    parts.append(Text(f"{people}; nobody lost more than e = {summary['largest_privacy_sold']:.3g} of privacy in all"))
+    parts.append(Text(f"{summary['events']:,} events in {summary['wall_seconds']} s, in {summary['directory']}"))
+    return Group(*parts)
+
+
+def _table(name: str, rows: list[dict[str, Any]], totals: dict[str, Any]) -> Table:
+    table = Table(title=f"Rounds of {name}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for head in (
+        "round",
+        "budget",
+        "spent",
+        "bids",
+        "won",
+        "sold",
+        "privacy sold",
+        "error bound",
+        "accuracy",
+    ):
+        table.add_column(head, justify="right")
+    step = max(1, math.ceil(len(rows) / SHOWN))
+    shown = [row for row in rows if (row["round"] + 1) % step == 0 or row is rows[-1]]
+    for row in shown:
+        table.add_row(
+            str(row["round"] + 1),
+            f"{row['budget']:,.0f}",
+            f"{row['spent']:,.0f}",
+            str(row["bids"]),
+            str(row["winners"]),
+            str(row["delivered"]),
+            f"{row['privacy_sold']:,.1f}",
+            f"{row['error_bound']:.3f}" if row["valid"] else "invalid",
+            "" if row["accuracy"] is None else f"{row['accuracy']:.1%}",
+        )
+    table.add_section()
+    bound, accuracy = totals["mean_error_bound"], totals["final_accuracy"]
+    table.add_row(
+        "all", f"{totals['budget']:,.0f}", f"{totals['spent']:,.0f}", "", "", str(totals["gradients"]),
+        f"{totals['privacy_sold']:,.1f}", "" if bound is None else f"{bound:.3f}",
+        "" if accuracy is None else f"{accuracy:.1%}",
+    )  # fmt: skip
+    return table
+
+
+def _sentence(totals: dict[str, Any]) -> str:
+    spent = f"{totals['spent'] / totals['budget']:.0%} of the budget was spent" if totals["budget"] else "no budget"
+    surplus = f"owners kept {totals['owners_surplus']:,.0f} more than their privacy was worth to them"
+    lost = f"; {totals['lost']} sales fell through" if totals["lost"] else ""
+    invalid = f"; {totals['invalid_rounds']} rounds without a gradient" if totals["invalid_rounds"] else ""
+    return f"{spent}; {surplus}{lost}{invalid}. The last line sums up; its error bound is a mean of valid rounds."

@@ -68,7 +68,7 @@ class Registry:
 
     def unknown(self, name: str) -> str:
         near = difflib.get_close_matches(name, self.names(), 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else "."
         return f"unknown {self.kind} {name!r}{hint} Known: {', '.join(self.names())}, or 'module:Class'"
 
     def describe(self, name: str) -> str:

@@ -38,7 +38,7 @@ def critical_unit_values(ranked: Sorted, won: NDArray[np.bool_], budget: Floats)
     - r_j rises and B / (S + x_i) falls, so the maximum is settled where they cross;
     - they cross soon after f, where the budget runs out.
     """
-    markets, n = won.shape
+    n = won.shape[1]
     unit, amount = ranked.unit_value, ranked.amount
     refused = ~won
     first_refusal = np.where(refused.any(axis=1), refused.argmax(axis=1), n)

@@ -32,7 +32,7 @@ def read_events(run: str | Path, kind: str) -> pa.Table:
     """All events of a kind, in order. A kind without events is an empty table with the columns of its schema."""
     if kind not in KINDS:
         near = difflib.get_close_matches(kind, KINDS, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else "."
         raise InputError(f"there is no event kind {kind!r}{hint} Kinds: {', '.join(KINDS)}")
     read_run(run)
     parts = sorted((Path(run) / "events" / f"kind={kind}").glob("part-*.parquet"))

@@ -109,7 +109,7 @@ def split_classes(class_counts: Ints, sizes: Ints, rng: np.random.Generator) -> 
 
 def deal(labels: NDArray[np.int64], counts: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Records of each owner: `rows[offsets[i]:offsets[i + 1]]` are row numbers of the data set."""
-    owners, classes = counts.shape
+    classes = counts.shape[1]
     offsets = np.concatenate([[0], np.cumsum(counts.sum(axis=1))])
     cell_end = np.cumsum(counts, axis=1)
     cell_start = offsets[:-1, None] + cell_end - counts

@@ -1,0 +1,60 @@
+"""Shared pieces: small scenarios, random profiles, and the real data where it is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+import flmarket_sim as fm
+from flmarket_sim.errors import DataError
+from flmarket_sim.learning.nsl_kdd import NslKdd
+from flmarket_sim.randomness import Streams
+from flmarket_sim.scenario_file import build_scenario
+
+settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True)
+settings.load_profile("suite")
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory):
+    """Features cached during the tests go to a folder of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLMARKET_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def nsl_kdd():
+    try:
+        return NslKdd().load(Streams(0))
+    except DataError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def market(tmp_path):
+    """Runs a small market without learning; keyword tables change the scenario. Returns the run's directory."""
+    count = 0
+
+    def run(**tables):
+        nonlocal count
+        count += 1
+        data = {"rounds": 4, "data": {"name": "synthetic", "records": 4000}, "model": {"name": "none"}} | tables
+        return fm.run(build_scenario(data), tmp_path / f"run {count}").path
+
+    return run
+
+
+def random_profiles(rng: np.random.Generator, markets: int, n: int, families=("linear", "quadratic", "sqrt", "exponential")):
+    """Profiles like the paper's, with heavy-tailed sizes."""
+    return fm.Profiles(
+        rng.choice(list(families), (markets, n)),
+        rng.uniform(0.5, 1.5, (markets, n)),
+        rng.uniform(0.5, 2.0, (markets, n)),
+        np.floor(rng.lognormal(3.0, 1.5, (markets, n))) + 1,
+    )

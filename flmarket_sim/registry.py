@@ -52,7 +52,8 @@ class Registry:
         if target is None:
             raise InputError(self.unknown(name))
         cls = load(target, self.kind)
-        self._classes[name] = cls
+        if name in self._targets:  # a module:Class stays nameless
+            self._classes[name] = cls
         return cls
 
     def create(self, name: str, **options: Any) -> Any:

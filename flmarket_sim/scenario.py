@@ -61,6 +61,7 @@ Families = Annotated[
 ]
 assert set(FAMILIES) == set(Family.__args__)  # type: ignore[attr-defined]
 
+LARGEST_EXPONENTIAL = 500.0  # exp(710) is the end of floating-point numbers
 Probability = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(gt=0)]
 
@@ -110,6 +111,15 @@ class Owners(Part):
     records_per_second: PositiveRange | None = Field(
         None, description="compute speed, drawn uniformly; none: gradients take no time"
     )
+
+    @model_validator(mode="after")
+    def finite_values(self) -> Owners:
+        if "exponential" in self.families and self.privacy_budget[1] > LARGEST_EXPONENTIAL:
+            raise ValueError(
+                f"exponential valuations of privacy budgets above {LARGEST_EXPONENTIAL:g} are beyond all money; "
+                "leave 'exponential' out of families, or lower privacy_budget"
+            )
+        return self
 
 
 class Market(Part):

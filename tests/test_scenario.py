@@ -75,6 +75,7 @@ auction = { name = "posted-price", price = -1.0, prise = 2 }
         ("[owners]\nprivacy_budget = inf", "finite"),
         ("[owners]\navailability = 1.5", "less than or equal to 1"),
         ("[budget]\nfactor = 1.0\namount = 3.0", "either 'factor' or 'amount'"),
+        ("[owners]\nprivacy_budget = 800.0", "exponential valuations"),
         ('[model]\nname = "no_such_module:Model"', "cannot be imported"),
         ('[model]\nname = "torch.nn:Liner"', "has no 'Liner'; did you mean 'Linear'"),
         ('[data]\nname = "synthetic"\nrecords = 1', "greater than or equal to 2"),
@@ -110,5 +111,7 @@ def test_the_hash_is_of_what_the_scenario_means():
 
 
 def test_buyers_take_what_they_leave_out_from_the_scenario():
-    scenario = parse_scenario('auction = { name = "all-in" }\n[[buyers]]\nname = "a"\n[[buyers]]\nname = "b"\nauction = { name = "fair-query" }')
+    scenario = parse_scenario(
+        'auction = { name = "all-in" }\n[[buyers]]\nname = "a"\n[[buyers]]\nname = "b"\nauction = { name = "fair-query" }'
+    )
     assert [buyer.auction.name for buyer in scenario.resolved_buyers()] == ["all-in", "fair-query"]

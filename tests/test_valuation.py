@@ -7,7 +7,9 @@ from flmarket_sim.errors import InputError
 
 def test_families_have_the_values_of_the_paper():
     e = np.full(5, 0.7)
-    values = valuation.value(valuation.family_codes(list(valuation.FAMILIES)), np.full(5, 1.5), np.full(5, 10.0), e, np.full(5, 42.0))
+    values = valuation.value(
+        valuation.family_codes(list(valuation.FAMILIES)), np.full(5, 1.5), np.full(5, 10.0), e, np.full(5, 42.0)
+    )
     assert values == pytest.approx([1.5 * 20 * 0.7, 15 * 0.49, 1.5 * 20 * 0.7**0.5, 15 * np.expm1(0.7), 42.0])
 
 
@@ -41,5 +43,5 @@ def test_marginal_values_are_the_slopes():
 
 
 def test_an_unknown_family_is_named_with_the_nearest():
-    with pytest.raises(InputError, match="'quadratik'.*did you mean 'quadratic'"):
+    with pytest.raises(InputError, match=r"'quadratik'.*did you mean 'quadratic'"):
         valuation.family_codes(["linear", "quadratik"])

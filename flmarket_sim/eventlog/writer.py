@@ -120,7 +120,7 @@ class _KindWriter:
         self.part = 0
         self.groups = 0
         self.file: pq.ParquetWriter | None = None
-        self.hashes = [hashlib.sha256() for _ in self.columns]
+        self.hashes = [_ColumnHash() for _ in self.columns]
 
     def flush(self) -> None:
         blocks = self.blocks + [table.take() for table in self.tables]
@@ -133,7 +133,7 @@ class _KindWriter:
             return
         self.rows, self.blocks, self.tables = [], [], []
         for array, digest in zip(arrays, self.hashes, strict=True):
-            _hash(array, digest)
+            digest.update(array)
         self.total += len(arrays[0])
         try:
             if self.file is None:
@@ -204,21 +204,27 @@ def _array(column: Column, values: Any) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(values, type=column.type), list(column.names))
 
 
-def _hash(array: pa.Array, digest: Any) -> None:
-    """Feeds the values of an array to a hash: little-endian numbers, nulls marked, lists as lengths and values."""
-    if isinstance(array, pa.DictionaryArray):
-        array = array.indices
-    if array.null_count:
-        digest.update(np.asarray(array.is_valid()).tobytes())
-    if pa.types.is_list(array.type):
-        lengths = array.value_lengths().fill_null(-1)
-        digest.update(lengths.to_numpy(zero_copy_only=False).astype("<i8").tobytes())
-        array = array.flatten()
-    if pa.types.is_boolean(array.type):
-        array = array.cast(pa.int8())
-    if array.null_count:
-        array = array.fill_null(0)
-    digest.update(np.ascontiguousarray(array.to_numpy(zero_copy_only=False)).tobytes())
+class _ColumnHash:
+    """A hash of a column's values that does not depend on how it is cut: numbers, nulls and list lengths apart."""
+
+    def __init__(self) -> None:
+        self.values, self.valid, self.lengths = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()
+
+    def update(self, array: pa.Array) -> None:
+        if isinstance(array, pa.DictionaryArray):
+            array = array.indices
+        self.valid.update(np.asarray(array.is_valid()).tobytes())
+        if pa.types.is_list(array.type):
+            self.lengths.update(array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
+            array = array.flatten()
+        if pa.types.is_boolean(array.type):
+            array = array.cast(pa.int8())
+        if array.null_count:
+            array = array.fill_null(0)
+        self.values.update(np.ascontiguousarray(array.to_numpy(zero_copy_only=False)).tobytes())
+
+    def hexdigest(self) -> str:
+        return hashlib.sha256(self.values.digest() + self.valid.digest() + self.lengths.digest()).hexdigest()
 
 
 def disk_error(where: Path, error: OSError) -> FlmarketError:

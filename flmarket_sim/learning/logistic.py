@@ -58,7 +58,7 @@ class Logistic:
     def _logits(self, parameters: Floats, x: Features) -> Features:
         """(classes, records): classes first, so that sums and maxima over them run along whole rows."""
         table = parameters.reshape(self.features + 1, self.classes).astype(np.float32)
-        return np.asarray(table[:-1].T @ x.T + table[-1][:, None])
+        return np.ascontiguousarray((x @ table[:-1] + table[-1]).T)
 
     def _probabilities(self, parameters: Floats, x: Features) -> Features:
         """(classes, records)"""

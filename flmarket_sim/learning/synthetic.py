@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from scipy.special import expit
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.learning.dataset import Dataset
@@ -50,8 +51,9 @@ class Synthetic:
         parts = []
         for labels in (train_y, test_y):
             x = rng.standard_normal((len(labels), self.features), dtype=np.float32)
-            x += centres[labels].astype(np.float32)
-            parts.append((1.0 / (1.0 + np.exp(-x))).astype(np.float32))
+            for label, centre in enumerate(centres.astype(np.float32)):
+                x[labels == label] += centre
+            parts.append(expit(x, out=x))
         names = tuple(f"class {label}" for label in range(self.classes))
         return Dataset(parts[0], train_y.astype(np.int64), parts[1], test_y.astype(np.int64), names)
 

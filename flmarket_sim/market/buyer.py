@@ -58,7 +58,8 @@ class Buyer:
 
     def _step(self, gradient: Floats | None) -> None:
         if gradient is not None and self.parameters is not None:
-            self.parameters = self.parameters - self.spec.model.learning_rate * gradient
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.parameters = self.parameters - self.spec.model.learning_rate * gradient
             require_finite(f"the model of buyer {self.spec.name!r}", self.parameters)
 
     def _evaluate(self, number: int) -> Evaluation | None:

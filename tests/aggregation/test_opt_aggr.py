@@ -68,7 +68,8 @@ def test_opt_aggr_is_the_optimum_that_an_interior_point_solver_finds():
 
 
 @pytest.mark.parametrize(
-    ("name", "how"), [("opt-aggr-paper", {"losers_count": False}), ("opt-aggr-winners", {"renormalised": True, "losers_count": False})]
+    ("name", "how"),
+    [("opt-aggr-paper", {"losers_count": False}), ("opt-aggr-winners", {"renormalised": True, "losers_count": False})],
 )
 def test_the_published_variants_solve_the_published_problems(name, how):
     for loss, size, clip in instances(30, seed=1):

@@ -34,7 +34,12 @@ def test_it_is_within_half_a_percent_of_slsqp_from_many_starts():
             return float(np.log(bound(np.maximum(loss, 1e-9), one.data_size)[0]))
 
         tries = [
-            minimize(error, rng.dirichlet(np.ones(4)), bounds=[(0, 1)] * 4, constraints={"type": "ineq", "fun": lambda s: 1 - s.sum()})
+            minimize(
+                error,
+                rng.dirichlet(np.ones(4)),
+                bounds=[(0, 1)] * 4,
+                constraints={"type": "ineq", "fun": lambda s: 1 - s.sum()},
+            )
             for _ in range(8)
         ]
         affordable = [t.fun for t in tries if t.x.sum() <= 1 + 1e-6]  # SLSQP now and then stops outside of its constraint

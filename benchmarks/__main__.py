@@ -1,0 +1,35 @@
+"""Runs every benchmark and writes benchmarks/results.md. `python -m benchmarks NAME...` runs some of them and only prints."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+NAMES = ("aggregation", "learning_run", "throughput", "disk", "population")
+
+
+def main() -> None:
+    chosen = sys.argv[1:] or NAMES
+    unknown = set(chosen) - set(NAMES)
+    if unknown:
+        sys.exit(f"unknown benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
+    parts = []
+    for name in chosen:
+        print(f"== {name}", file=sys.stderr, flush=True)
+        # each in a process of its own: memory and caches of one do not colour the next
+        done = subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], capture_output=True, text=True)
+        sys.stderr.write(done.stderr)
+        if done.returncode:
+            sys.exit(f"{name} failed")
+        print(done.stdout, flush=True)
+        parts.append(done.stdout.strip())
+    if not sys.argv[1:]:
+        head = f"# Benchmarks\n\nMeasured by `make bench` on {platform.machine()}, Python {platform.python_version()}; times are the "
+        head += "best of several turns, ratios of one run.\n"
+        Path(__file__).with_name("results.md").write_text(head + "\n" + "\n\n".join(parts) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import flmarket_sim as fm
+from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.eventlog import KINDS, EventLog, writer
+from flmarket_sim.eventlog.schema import SCHEMA_VERSION, columns
+
+
+def fill(log, rounds=20):
+    """Blocks, rows and tables of several rounds, with rows of a table happening long after it was made."""
+    tables = []
+    for number in range(rounds):
+        owners = np.arange(number, number + 5)
+        log.block("allocation", 5, float(number), number, 0, -1, owners, owners / 7.0, owners * 2.0)
+        tables.append(log.table("decision", number, 0, owners, -1, owners % 2 == 0, np.zeros(5, np.int8), owners * 1.5))
+        log.row("update", number + 0.5, number, 0, -2, -2, True, None if number % 2 else 0.25, 0.5, [0.1, np.nan])
+        for table in tables[::3]:
+            table.happen(number % 5, number + 0.25)
+        log.flush()
+    log.close()
+    return log.summary()
+
+
+def test_the_same_events_give_the_same_bytes(tmp_path):
+    for name in ("a", "b"):
+        fill(EventLog(tmp_path / name, ("buyer",)))
+    parts = sorted(p.relative_to(tmp_path / "a") for p in (tmp_path / "a").rglob("*.parquet"))
+    assert len(parts) == 3
+    for part in parts:
+        assert (tmp_path / "a" / part).read_bytes() == (tmp_path / "b" / part).read_bytes()
+
+
+def test_the_logical_hash_does_not_depend_on_how_the_log_is_cut(tmp_path, monkeypatch):
+    whole = fill(EventLog(tmp_path / "whole", ("buyer",)))
+    monkeypatch.setattr(writer, "EVENTS_PER_FLUSH", 10)
+    monkeypatch.setattr(writer, "GROUPS_PER_PART", 2)
+    cut = fill(EventLog(tmp_path / "cut", ("buyer",)))
+    assert whole == cut
+    assert len(list((tmp_path / "cut").rglob("*.parquet"))) > 6
+    monkeypatch.undo()
+    assert fill(EventLog(tmp_path / "more", ("buyer",)), rounds=21)["sha256"] != whole["sha256"]
+
+
+def test_events_are_numbered_in_the_order_in_which_they_happened(tmp_path):
+    summary = fill(EventLog(tmp_path / "events", ("buyer",)))
+    (tmp_path / "run.json").write_text("{}")
+    seqs = [fm.read_events(tmp_path, kind).column("seq").to_pylist() for kind in KINDS]
+    assert all(s == sorted(s) for s in seqs)
+    assert sorted(seq for kind in seqs for seq in kind) == list(range(1, summary["events"] + 1))
+
+
+def test_a_row_of_a_table_carries_its_values_and_its_own_time(tmp_path):
+    log = EventLog(tmp_path / "events", ("anna",))
+    table = log.table("dropout", 3, 0, np.array([10, 11]), -1, np.array([0, 1]), 1)
+    table.happen(1, 2.5)
+    log.close()
+    (tmp_path / "run.json").write_text("{}")
+    assert fm.read_events(tmp_path, "dropout").to_pylist() == [
+        {
+            "seq": 1,
+            "time": 2.5,
+            "round": 3,
+            "buyer": "anna",
+            "sender": 11,
+            "receiver": -1,
+            "stage": "gradient",
+            "reason": "lifetime budget",
+        }
+    ]
+
+
+def test_files_say_their_schema_and_what_columns_mean(tmp_path):
+    fill(EventLog(tmp_path, ("buyer",)))
+    schema = pq.read_schema(tmp_path / "kind=allocation" / "part-00000.parquet")
+    assert schema.metadata[b"flmarket_schema"] == str(SCHEMA_VERSION).encode()
+    assert schema.field("payment").metadata[b"meaning"]
+    assert [c.name for c in columns("allocation", ())] == schema.names
+
+
+def test_every_kind_begins_with_the_envelope():
+    for kind in KINDS:
+        assert [c.name for c in columns(kind, ())][:6] == ["seq", "time", "round", "buyer", "sender", "receiver"]
+
+
+def test_a_kind_without_events_reads_as_an_empty_table(market):
+    table = fm.read_events(market(), "late")
+    assert table.num_rows == 0 and "message" in table.column_names
+
+
+def test_reading_what_is_not_there_is_explained(tmp_path, market):
+    with pytest.raises(InputError, match=r"no run\.json"):
+        fm.read_events(tmp_path, "bid")
+    path = market()
+    with pytest.raises(InputError, match="did you mean 'payment'"):
+        fm.read_events(path, "paiment")
+    with pytest.raises(InputError, match="SQL"):
+        fm.sql(path, "select nothing from nowhere")
+    part = next((path / "events" / "kind=bid").iterdir())
+    part.write_bytes(part.read_bytes()[:100])
+    with pytest.raises(InputError, match="cannot be read"):
+        fm.read_events(path, "bid")
+
+
+def test_sql_sees_every_kind_and_the_owners(market):
+    path = market()
+    assert fm.sql(path, "select count(*) as n from rounds").to_pylist() == [{"n": 4}]
+    joined = fm.sql(path, "select max(b.value - o.rate * 0) as v from bid b join owners o on o.owner = b.sender")
+    assert joined.to_pylist()[0]["v"] > 0
+
+
+def test_a_full_disk_is_said_to_be_full(tmp_path):
+    log = EventLog(tmp_path / "events", ("buyer",))
+    (tmp_path / "events").write_text("a file where the folder should be")
+    log.row("update", 0.0, 0, 0, -2, -2, True, None, None, None)
+    with pytest.raises(FlmarketError, match="writing failed"):
+        log.close()
+    assert "the disk is full" in str(writer.disk_error(tmp_path, OSError(28, "No space left on device")))

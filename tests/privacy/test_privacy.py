@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+
+from flmarket_sim import privacy
+from flmarket_sim.privacy.audit import laplace_mechanism
+from flmarket_sim.randomness import Streams
+
+
+def test_clipping_is_joint_and_never_leaves_more_than_the_threshold():
+    rng = np.random.default_rng(0)
+    gradients = rng.normal(size=(200, 50)) * rng.choice([1e-6, 1.0, 1e6], (200, 1))
+    clipped, norms = privacy.clip_l1(gradients, 0.7)
+    assert norms == pytest.approx(np.abs(gradients).sum(axis=1))
+    assert (np.abs(clipped).sum(axis=1) <= 0.7).all()
+    small = norms <= 0.69
+    assert (clipped[small] == gradients[small]).all()
+    direction = gradients[~small] / norms[~small, None]
+    assert clipped[~small] == pytest.approx(0.7 * direction, rel=1e-6)
+
+
+def test_float32_gradients_are_clipped_in_float64():
+    clipped, _ = privacy.clip_l1(np.full((1, 10**6), 0.1, np.float32), 1.0)
+    assert clipped.dtype == np.float64 and np.abs(clipped).sum() <= 1.0
+
+
+def test_noise_has_scale_two_clip_over_the_loss_on_every_coordinate():
+    unit = np.stack([privacy.unit_noise(Streams(0), 20, owner, 0, 0) for owner in range(5000)])
+    noisy = privacy.perturb(np.zeros((5000, 20)), unit, 0.5, clip=1.5)
+    assert privacy.noise_scale(0.5, 1.5) == 6.0
+    assert np.abs(noisy).mean(axis=0) == pytest.approx(6.0, rel=0.1)
+    assert noisy.var() == pytest.approx(2 * 6.0**2, rel=0.05)
+
+
+def test_unit_noise_depends_on_owner_round_and_buyer_only():
+    base = privacy.unit_noise(Streams(1), 8, 3, 4, 0)
+    assert (privacy.unit_noise(Streams(1), 8, 3, 4, 0) == base).all()
+    others = [privacy.unit_noise(Streams(1), 8, *key) for key in ((2, 4, 0), (3, 5, 0), (3, 4, 1))]
+    assert all((other != base).all() for other in others)
+
+
+@pytest.mark.parametrize("loss", [0.2, 1.0, 3.0])
+def test_the_audit_passes_the_mechanism_and_comes_close_to_its_claim(loss):
+    result = privacy.audit(loss, clip=2.0, draws=100_000)
+    assert result.passed and 0.75 * loss < result.lower_bound <= loss
+
+
+def test_the_audit_catches_half_the_noise_with_ten_thousand_draws():
+    def half_the_noise(gradients, loss, clip, rng):
+        return laplace_mechanism(gradients, 2 * loss, clip, rng)
+
+    assert not privacy.audit(1.0, draws=10_000, mechanism=half_the_noise).passed
+
+
+def test_the_audit_catches_a_forgotten_clipping():
+    def unclipped(gradients, loss, clip, rng):
+        return 3 * gradients + rng.laplace(size=gradients.shape) * 2 * clip / loss
+
+    assert not privacy.audit(1.0, draws=10_000, mechanism=unclipped).passed

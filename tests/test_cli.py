@@ -1,0 +1,100 @@
+"""The command line as a user meets it: real processes, exit codes, stdout for results and stderr for the rest."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import flmarket_sim as fm
+from flmarket_sim import cli
+from flmarket_sim.learning import files
+
+from .conftest import ROOT
+
+
+def flmarket(*arguments, cwd=ROOT, env=None):
+    program = os.path.join(os.path.dirname(sys.executable), "flmarket")
+    return subprocess.run(
+        [program, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=120, env=os.environ | (env or {})
+    )
+
+
+def test_run_writes_a_log_and_says_what_happened(tmp_path):
+    out = tmp_path / "mäin run"
+    result = flmarket("run", "scenarios/quickstart.toml", "--out", out)
+    assert result.returncode == 0, result.stderr
+    for word in ("round", "budget", "spent", "privacy sold", "error bound", "accuracy", "events in"):
+        assert word.split()[0] in result.stdout
+    assert fm.read_events(out, "round").num_rows == 30
+    again = flmarket("run", "scenarios/quickstart.toml", "--out", out)
+    assert again.returncode == 2 and "not empty" in again.stderr and "Traceback" not in again.stderr
+
+
+def test_run_in_json_with_overrides_and_seed(tmp_path):
+    settings = ["--set", "auction.name=all-in", "--set", "rounds=3", "--seed", "9", "--json"]
+    result = flmarket("run", ROOT / "scenarios/quickstart.toml", *settings, cwd=tmp_path)
+    told = json.loads(result.stdout)
+    assert told["outcome"] == "finished" and told["buyers"]["buyer"]["rounds"] == 3
+    info = fm.read_run(tmp_path / told["directory"])
+    assert info["seed"] == 9 and info["scenario"]["auction"]["name"] == "all-in"
+    second = json.loads(flmarket("run", ROOT / "scenarios/quickstart.toml", *settings, cwd=tmp_path).stdout)
+    assert second["directory"] == told["directory"] + ".2"
+
+
+def test_a_wrong_scenario_is_one_clear_paragraph_and_exit_2(tmp_path):
+    bad = tmp_path / "bad.toml"
+    bad.write_text("rounds = -3\nauctoin = 1\n")
+    for command in ("validate", "run"):
+        result = flmarket(command, bad)
+        assert result.returncode == 2 and "Traceback" not in result.stderr and result.stdout == ""
+        assert "2 errors" in result.stderr and "did you mean 'auction'" in result.stderr
+
+
+def test_validate_accepts_what_is_right():
+    result = flmarket("validate", "scenarios/paper/iid.toml")
+    assert result.returncode == 0 and "1,000 owners" in result.stdout
+    assert json.loads(flmarket("validate", "scenarios/paper/iid.toml", "--json").stdout)["scenario"]["rounds"] == 100
+
+
+@pytest.mark.parametrize("what", ["auctions", "aggregation", "datasets", "partitions", "delays", "models", "scenarios"])
+def test_lists_name_everything(what):
+    assert flmarket("list", what).returncode == 0
+    assert len(json.loads(flmarket("list", what, "--json").stdout)) >= 2
+
+
+def test_an_unknown_list_is_refused():
+    result = flmarket("list", "auktions")
+    assert result.returncode == 2 and "auctions" in result.stderr
+
+
+def test_missing_data_is_exit_1_with_what_to_do(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(files, "search_folders", lambda: [tmp_path])
+    monkeypatch.setattr(
+        sys, "argv", ["flmarket", "run", str(ROOT / "scenarios/paper/iid.toml"), "--out", str(tmp_path / "run")]
+    )
+    with pytest.raises(SystemExit) as ending:
+        cli.main()
+    assert ending.value.code == 1 and "flmarket data fetch nsl-kdd" in capsys.readouterr().err
+    assert fm.read_run(tmp_path / "run")["outcome"] == "failed"
+
+
+def test_data_list_and_check_tell_what_is_there():
+    told = {row["name"]: row["where"] for row in json.loads(flmarket("data", "list", "--json").stdout)}
+    assert told["digits"] == "built in" and set(told) == {"bank", "digits", "nsl-kdd", "synthetic"}
+    missing = "missing" in told["nsl-kdd"]
+    assert flmarket("data", "check", "nsl-kdd").returncode == (1 if missing else 0)
+
+
+def test_sql_on_a_run(tmp_path):
+    flmarket("run", "scenarios/quickstart.toml", "--set", "rounds=2", "--out", tmp_path / "run")
+    found = flmarket("sql", tmp_path / "run", "select count(*) as n from bid", "--json")
+    assert json.loads(found.stdout) == [{"n": 20}]
+    wrong = flmarket("sql", tmp_path / "run", "selec 1")
+    assert wrong.returncode == 2 and "SQL" in wrong.stderr
+
+
+def test_importing_the_package_does_not_import_torch():
+    code = "import sys, flmarket_sim, flmarket_sim.cli; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -272,8 +273,13 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def main() -> None:
     """Runs the command line; what a user can get wrong ends in one clear paragraph."""
+    signal.signal(signal.SIGTERM, _interrupt)  # being asked to stop is an interruption: files are completed first
     try:
         app()
     except FlmarketError as error:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -93,6 +94,23 @@ def test_sql_on_a_run(tmp_path):
     assert json.loads(found.stdout) == [{"n": 20}]
     wrong = flmarket("sql", tmp_path / "run", "selec 1")
     assert wrong.returncode == 2 and "SQL" in wrong.stderr
+
+
+def test_a_run_that_is_asked_to_stop_completes_its_files(tmp_path):
+    program = os.path.join(os.path.dirname(sys.executable), "flmarket")
+    settings = ["--set", "model.name=none", "--set", "rounds=1000000", "--out", str(tmp_path / "run")]
+    process = subprocess.Popen(
+        [program, "run", "scenarios/quickstart.toml", *settings], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "run" / "owners.parquet").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.terminate()
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 1 and "interrupted" in told
+    assert fm.read_run(tmp_path / "run")["outcome"] == "interrupted"
+    assert fm.read_events(tmp_path / "run", "round").num_rows > 0
 
 
 def test_importing_the_package_does_not_import_torch():

@@ -22,6 +22,7 @@ from flmarket_sim.market.messages import (
     Reports,
 )
 from flmarket_sim.market.world import World
+from flmarket_sim.population import Population
 from flmarket_sim.privacy import clip_l1, noise_scale, perturb, unit_noise
 from flmarket_sim.randomness import Purpose
 
@@ -130,46 +131,39 @@ class Judgement:
 
 
 class Gradients:
-    """Clipped gradients of all bidders (the log wants the true error), perturbed one by one as owners send them."""
+    """Clipped gradients of all bidders (the log wants the true error), perturbed one by one as owners send them.
+
+    Keeps no way back to its cohort: these arrays are large, and nothing but their last reader should hold them.
+    """
 
     def __init__(self, cohort: Cohort, broadcast: Broadcast) -> None:
         offers, world = broadcast.offers, cohort.world
-        clip = world.scenario.privacy.clip
-        self.cohort, self.offers = cohort, offers
+        self.streams, self.clip, self.key = world.streams, world.scenario.privacy.clip, (cohort.round, cohort.buyer)
         self.loss: list[float] = offers.privacy_loss.tolist()
-        self.clipped: Floats | None = None
         self.owners = cohort.owners[offers.slots]
-        sizes = cohort.reports.data_size[offers.slots].astype(np.int64)
+        self.sizes = cohort.reports.data_size[offers.slots].astype(np.int64)
+        self.clipped: Floats | None = None
         norms: Any = None
         cut: Any = None
         if broadcast.parameters is not None:
-            raw = cohort.model.gradients(broadcast.parameters, world.data, self._records(sizes), sizes)
-            self.clipped, norms = clip_l1(raw, clip)
-            cut = norms > clip
+            rows = records(world.population, self.owners, self.sizes)
+            raw = cohort.model.gradients(broadcast.parameters, world.data, rows, self.sizes)
+            self.clipped, norms = clip_l1(raw, self.clip)
+            cut = norms > self.clip
         with np.errstate(divide="ignore"):
-            scale = noise_scale(offers.privacy_loss, clip)
+            scale = noise_scale(offers.privacy_loss, self.clip)
         size = 0 if self.clipped is None else self.clipped[0].nbytes
         self.sent = world.log.table(
             "gradient", cohort.round, cohort.buyer, self.owners, BROKER,
-            offers.privacy_loss, sizes, norms, cut, scale, size,
+            offers.privacy_loss, self.sizes, norms, cut, scale, size,
         )  # fmt: skip
-
-    def _records(self, sizes: Ints) -> Ints:
-        """Row numbers of all records, owner after owner."""
-        people = self.cohort.world.population
-        assert people.rows is not None and people.offsets is not None
-        ends = np.cumsum(sizes)
-        start = np.repeat(people.offsets[self.owners] - (ends - sizes), sizes)
-        return np.asarray(people.rows[start + np.arange(int(ends[-1]))])
 
     def perturbed(self, row: int) -> Floats | None:
         """The gradient of a row as it leaves its owner."""
         if self.clipped is None:
             return None
-        cohort, clip = self.cohort, self.cohort.world.scenario.privacy.clip
-        owner = int(self.owners[row])
-        unit = unit_noise(cohort.world.streams, self.clipped.shape[1], owner, cohort.round, cohort.buyer)
-        return perturb(self.clipped[row], unit, self.loss[row], clip)
+        unit = unit_noise(self.streams, self.clipped.shape[1], int(self.owners[row]), *self.key)
+        return perturb(self.clipped[row], unit, self.loss[row], self.clip)
 
     def true_error(self, delivered: Floats, weights: Floats) -> tuple[float, float]:
         """Squared distance of a delivered gradient to the noiseless one of all bidders, and the bias in it.
@@ -177,10 +171,17 @@ class Gradients:
         For the log only: nobody in the market can know this.
         """
         assert self.clipped is not None
-        size = self.cohort.reports.data_size[self.offers.slots]
-        ideal = (size / size.sum()) @ self.clipped
+        ideal = (self.sizes / self.sizes.sum()) @ self.clipped
         bias = weights @ self.clipped - ideal
         return float(np.square(delivered - ideal).sum()), float(np.square(bias).sum())
+
+
+def records(people: Population, owners: Ints, sizes: Ints) -> Ints:
+    """Row numbers of the first `sizes` records of each owner, owner after owner."""
+    assert people.rows is not None and people.offsets is not None
+    ends = np.cumsum(sizes)
+    start = np.repeat(people.offsets[owners] - (ends - sizes), sizes)
+    return np.asarray(people.rows[start + np.arange(int(ends[-1]))])
 
 
 def owner(cohort: Cohort, slot: int, inboxes: tuple[Inbox, Inbox, Inbox]) -> Generator[Event, Any, None]:

@@ -8,6 +8,8 @@ import pytest
 import flmarket_sim as fm
 from flmarket_sim.errors import ContractError, InputError
 from flmarket_sim.eventlog import BROKER, buyer_id
+from flmarket_sim.market import owner as owner_module
+from flmarket_sim.privacy import unit_noise
 from flmarket_sim.scenario_file import build_scenario
 
 HERE = "tests.market.mechanisms:"
@@ -230,7 +232,15 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path):
     assert other.info["log"]["sha256"] != first.info["log"]["sha256"]
 
 
-def test_another_policy_meets_the_same_owners_budgets_delays_and_noise(market):
+def test_another_policy_meets_the_same_owners_budgets_delays_and_noise(market, monkeypatch):
+    drawn = []
+
+    def recording(streams, dimension, owner, *key):
+        noise = unit_noise(streams, dimension, owner, *key)
+        drawn.append((owner, noise.tobytes()))
+        return noise
+
+    monkeypatch.setattr(owner_module, "unit_noise", recording)
     world = {
         "market": {"delay": {"name": "lognormal", "median": 0.2}},
         "owners": {"availability": 0.8, "dropout": 0.2},
@@ -248,6 +258,7 @@ def test_another_policy_meets_the_same_owners_budgets_delays_and_noise(market):
     both = set(names(runs[0], "gradient")) & set(names(runs[1], "gradient"))
     norms = [{row["sender"]: row["norm"] for row in rows(run, "gradient")} for run in runs]
     assert both and all(norms[0][owner] == norms[1][owner] for _, owner in both)
+    assert len(set(drawn)) == len(drawn) - len(both)  # who sold in both runs had the same noise in both
 
 
 def test_a_mechanism_that_overspends_is_stopped_and_the_log_stays_readable(tmp_path):

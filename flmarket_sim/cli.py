@@ -53,8 +53,11 @@ def run(
     settings = list(overrides or ()) + ([] if seed is None else [f"seed={seed}"])
     loaded = load_scenario(scenario, settings)
     folder = out or _free_folder(loaded.name, loaded.digest())
-    with _progress(loaded.name) as report:
-        finished = simulation.run(loaded, folder, progress=report)
+    try:
+        with _progress(loaded.name) as report:
+            finished = simulation.run(loaded, folder, progress=report)
+    except KeyboardInterrupt:
+        raise FlmarketError(f"interrupted; the log up to here is complete and readable in {folder}") from None
     if as_json:
         _print_json(summarise(finished.path) | {"scenario_sha256": finished.info["scenario_sha256"]})
     else:
@@ -285,8 +288,5 @@ def main() -> None:
     except FlmarketError as error:
         stderr.print(f"flmarket: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2 if isinstance(error, InputError) else 1)
-    except KeyboardInterrupt:
-        stderr.print("flmarket: interrupted; what was written stays readable", markup=False)
-        sys.exit(1)
     except BrokenPipeError:
         sys.exit(1)

@@ -8,10 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 demo: .venv/ready
 	$(BIN)/flmarket run scenarios/quickstart.toml
 
-test: .venv/ready-dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+test: .venv/ready-dev lint
 	$(BIN)/python -m pytest
 
 bench: .venv/ready-bench
@@ -37,6 +34,9 @@ schema: .venv/ready
 .venv/ready-bench: .venv/ready requirements-bench.txt
 	$(BIN)/python -m pip install --quiet --requirement requirements-bench.txt
 	touch $@
+
+lint: .venv/ready-dev
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 clean:
 	rm -rf .venv runs build dist *.egg-info

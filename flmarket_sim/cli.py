@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
-from flmarket_sim import registry
-from flmarket_sim.errors import DataError, FlmarketError, InputError
+from flmarket_sim import cli_data, registry
+from flmarket_sim.cli_output import AsJson, print_json, print_rows, progress, stderr, stdout, training_progress
+from flmarket_sim.errors import FlmarketError, InputError
 
 app = typer.Typer(
     help="A laboratory for markets of locally private gradients.",
@@ -25,16 +23,12 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(help="Data sets: which there are, whether they are here, and getting them.", no_args_is_help=True)
-app.add_typer(data_app, name="data")
-
-stdout, stderr = Console(), Console(stderr=True)
+app.add_typer(cli_data.app, name="data")
 
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file (TOML).")]
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Override, e.g. auction.name=all-in.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 @app.command()
@@ -54,12 +48,12 @@ def run(
     loaded = load_scenario(scenario, settings)
     folder = out or _free_folder(loaded.name, loaded.digest())
     try:
-        with _progress(loaded.name) as report:
+        with progress(loaded.name) as report:
             finished = simulation.run(loaded, folder, progress=report)
     except KeyboardInterrupt:
         raise FlmarketError(f"interrupted; the log up to here is complete and readable in {folder}") from None
     if as_json:
-        _print_json(summarise(finished.path) | {"scenario_sha256": finished.info["scenario_sha256"]})
+        print_json(summarise(finished.path) | {"scenario_sha256": finished.info["scenario_sha256"]})
     else:
         stdout.print(render(finished.path))
 
@@ -75,13 +69,13 @@ def validate(
     from flmarket_sim.scenario_file import json_schema, load_scenario
 
     if schema:
-        _print_json(json_schema())
+        print_json(json_schema())
         return
     if scenario is None:
         raise InputError("name a scenario file, or ask for --schema")
     loaded = load_scenario(scenario, overrides or ())
     if as_json:
-        _print_json({"scenario": loaded.as_dict(), "sha256": loaded.digest()})
+        print_json({"scenario": loaded.as_dict(), "sha256": loaded.digest()})
         return
     for buyer in loaded.resolved_buyers():
         stdout.print(
@@ -116,14 +110,83 @@ def list_(
     else:
         raise InputError(f"there is no list of {what!r}; choose one of {', '.join(_LISTED)}, scenarios")
     if as_json:
-        _print_json(rows)
+        print_json(rows)
         return
-    table = Table(box=None, pad_edge=False)
-    for head in rows[0] if rows else ():
-        table.add_column(head, overflow="fold")
-    for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    stdout.print(table)
+    print_rows(rows)
+
+
+@app.command()
+def train(
+    mechanism: Annotated[str, typer.Argument(help="regretnet, m-regretnet or dm-regretnet.")],
+    scenario: Annotated[Path, typer.Option(help="The market to train for.")],
+    out: Annotated[Path, typer.Option(help="File for the weights (.safetensors); metrics go beside it.")],
+    rule: Annotated[str, typer.Option(help="opt-aggr or convl-aggr.")] = "opt-aggr",
+    preset: Annotated[str, typer.Option(help="fast, or paper (the paper's hyperparameters; hours).")] = "fast",
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    steps: Annotated[int | None, typer.Option(min=1, help="Training steps, if not the preset's.")] = None,
+    levels: Annotated[int | None, typer.Option(min=1, help="M, if not the mechanism's.")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads; the same number gives the same weights.")] = 1,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a learned auction. A training that was stopped is taken up again where it was."""
+    import torch
+
+    from flmarket_sim.mechanism_design import training
+    from flmarket_sim.scenario_file import load_scenario
+
+    if out.suffix != ".safetensors":
+        raise InputError(f"--out must end in .safetensors, got {out}")
+    if not out.parent.is_dir():
+        raise InputError(f"there is no folder {out.parent}")
+    torch.set_num_threads(threads)
+    market = load_scenario(scenario, overrides or ())
+    with training_progress(mechanism) as report:
+        learned = training.train(
+            mechanism, market, rule, out, preset_name=preset, seed=seed, steps=steps, levels=levels, progress=report
+        )
+    metrics = learned.facts["metrics"]
+    if as_json:
+        print_json({"weights": str(out)} | learned.facts)
+    else:
+        stdout.print(f"{out}: " + ", ".join(f"{key} {value:.4g}" for key, value in metrics.items()), highlight=False)
+
+
+@app.command()
+def evaluate(
+    auctions: Annotated[list[str], typer.Argument(metavar="AUCTION...", help="NAME, NAME@WEIGHTS or module:Class.")],
+    scenario: Annotated[Path, typer.Option(help="The market that profiles are drawn from.")],
+    rule: Annotated[str, typer.Option(help="Aggregation rule.")] = "opt-aggr",
+    budgets: Annotated[
+        str, typer.Option(help="Budget factors: low:high:step, one number, or 'uniform' in [0.1, 2].")
+    ] = "0.1:2.0:0.1",
+    profiles: Annotated[int, typer.Option(min=2, help="Markets at each budget factor.")] = 1000,
+    regret: Annotated[int, typer.Option(min=0, help="Markets of them to search for lies; 0: none.")] = 0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    figure: Annotated[Path | None, typer.Option(help="Also draw the error bounds (.png, .svg or .pdf).")] = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare auctions on the same markets: error, spending, individual rationality, regret, ratio to first-best."""
+    from flmarket_sim.mechanism_design.evaluation import sweep
+    from flmarket_sim.report import evaluation as report
+    from flmarket_sim.scenario_file import load_scenario
+
+    made = {name: _auction(name) for name in auctions}
+    market = load_scenario(scenario, overrides or ())
+    with progress("evaluate") as tell:
+        scores = sweep(made, market, report.factors(budgets), profiles, rule, regret, seed, tell)
+    if figure is not None:
+        report.draw(scores, figure)
+    if as_json:
+        print_json([score.as_dict() for score in scores])
+    else:
+        stdout.print(report.table(scores))
+
+
+def _auction(text: str) -> Any:
+    name, at, weights = text.partition("@")
+    return registry.auctions.create(name, **({"weights": weights} if at else {}))
 
 
 @app.command()
@@ -137,77 +200,12 @@ def sql(
 
     found = ask(directory, query)
     if as_json:
-        _print_json(found.to_pylist())
+        print_json(found.to_pylist())
         return
     table = Table(*found.column_names, pad_edge=False)
-    for row in found.to_pylist():
-        table.add_row(*(f"{v:.6g}" if isinstance(v, float) else str(v) for v in row.values()))
+    for row in zip(*(column.to_pylist() for column in found.columns), strict=True):
+        table.add_row(*(Text(f"{v:.6g}" if isinstance(v, float) else str(v)) for v in row))
     stdout.print(table)
-
-
-@data_app.command(name="list")
-def data_list(as_json: AsJson = False) -> None:
-    """All data sets, and where their files were found."""
-    from flmarket_sim.learning import files
-
-    rows = []
-    for name in registry.datasets.names():
-        source = registry.datasets.get(name)
-        found = [files.find(source.folder, file) for file in getattr(source, "files", ())]
-        where = "built in" if not found else ", ".join(str(path) if path else "missing" for path in found)
-        rows.append({"name": name, "where": where, "about": registry.datasets.describe(name)})
-    if as_json:
-        _print_json(rows)
-        return
-    table = Table(box=None, pad_edge=False)
-    for head in rows[0]:
-        table.add_column(head, overflow="fold")
-    for row in rows:
-        table.add_row(*row.values())
-    stdout.print(table)
-
-
-Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Data sets; all by default.")]
-
-
-@data_app.command(name="fetch")
-def data_fetch(
-    names: Names = None,
-    source: Annotated[
-        str | None, typer.Option("--from", help="Another address to fetch from, up to the last slash.")
-    ] = None,
-) -> None:
-    """Download data sets into the user's cache and check their SHA-256."""
-    from flmarket_sim.learning import files
-
-    for name, folder, file in _data_files(names):
-        with stderr.status(f"{name}: {file.name}"):
-            path = files.fetch(name, folder, file, source)
-        stdout.print(f"{name}: {path}", highlight=False, soft_wrap=True)
-
-
-@data_app.command(name="check")
-def data_check(names: Names = None) -> None:
-    """Check that data sets are here and are what they should be."""
-    from flmarket_sim.learning import files
-
-    problems = []
-    for name, folder, file in _data_files(names):
-        try:
-            path = files.require(name, folder, file)
-            files.read(path, file)
-            stdout.print(f"{name}: {path} is right", highlight=False, soft_wrap=True)
-        except DataError as error:
-            problems.append(str(error))
-    if problems:
-        raise DataError("\n".join(problems))
-
-
-def _data_files(names: list[str] | None) -> Iterator[tuple[str, str, Any]]:
-    for name in names or registry.datasets.names():
-        source = registry.datasets.get(name)
-        for file in getattr(source, "files", ()):
-            yield name, source.folder, file
 
 
 def _described(known: registry.Registry, name: str) -> dict[str, str]:
@@ -238,42 +236,13 @@ def _scenarios() -> list[dict[str, str]]:
 
 def _free_folder(name: str, digest: str) -> Path:
     """runs/NAME-HASH, with a number behind it where that is taken."""
-    safe = re.sub(r"[^\w.-]+", "-", name)
+    safe = re.sub(r"[^\w.-]+", "-", name)[:60]
     base = Path("runs") / f"{safe}-{digest[:8]}"
     folder, number = base, 1
     while folder.exists():
         number += 1
         folder = base.with_name(f"{base.name}.{number}")
     return folder
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=stderr, transient=True) as bar:
-        task = bar.add_task(f"{what}: preparing", total=None)
-
-        def report(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, description=f"{what}: rounds")
-
-        yield report
-
-
-def _print_json(content: Any) -> None:
-    sys.stdout.write(json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no infinity and no nan: they become text and null."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float) and value != value:
-        return None
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return "inf" if value > 0 else "-inf"
-    return value
 
 
 def _interrupt(*_: object) -> None:
@@ -289,4 +258,12 @@ def main() -> None:
         stderr.print(f"flmarket: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2 if isinstance(error, InputError) else 1)
     except BrokenPipeError:
+        sys.exit(1)
+    except Exception as error:  # not foreseen: still one paragraph, and a way to the rest
+        if os.environ.get("FLMARKET_TRACEBACK"):
+            raise
+        what = (
+            f"flmarket: {type(error).__name__}: {error}. This was not foreseen; FLMARKET_TRACEBACK=1 shows where it happened"
+        )
+        stderr.print(what, markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)

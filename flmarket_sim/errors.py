@@ -3,6 +3,9 @@
 Everything a user can get wrong raises one of these; the command line prints the message and no traceback.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class FlmarketError(Exception):
     """Something went wrong that the message explains. Exit code 1."""
@@ -22,3 +25,14 @@ class DataError(FlmarketError):
 
 class ContractError(FlmarketError):
     """A plug-in broke the contract of its kind (shapes, signs, budgets)."""
+
+
+@contextmanager
+def plugin_errors(kind: str, name: str) -> Iterator[None]:
+    """Whatever goes wrong in a plug-in's own code is said to be its own; the cause stays attached."""
+    try:
+        yield
+    except FlmarketError:
+        raise
+    except Exception as error:  # foreign code may fail in any way
+        raise ContractError(f"{kind} {name!r} failed: {type(error).__name__}: {error}") from error

@@ -20,8 +20,9 @@ class Registry:
     entry-point group; a name with a colon is taken as `module:Class` directly.
     """
 
-    def __init__(self, kind: str, builtin: dict[str, str], group: str | None = None) -> None:
+    def __init__(self, kind: str, builtin: dict[str, str], group: str | None = None, needs: tuple[str, ...] = ()) -> None:
         self.kind = kind
+        self.needs = needs
         self._targets = dict(builtin)
         self._classes: dict[str, Any] = {}
         self._group = group
@@ -51,7 +52,7 @@ class Registry:
         target = self._targets.get(name, name if ":" in name else None)
         if target is None:
             raise InputError(self.unknown(name))
-        cls = load(target, self.kind)
+        cls = load(target, self.kind, self.needs)
         if name in self._targets:  # a module:Class stays nameless
             self._classes[name] = cls
         return cls
@@ -59,13 +60,23 @@ class Registry:
     def create(self, name: str, **options: Any) -> Any:
         """An instance, its options checked against the constructor's signature."""
         cls = self.get(name)
+        model = options_model(cls)
         try:
-            checked = options_model(cls).model_validate(options)
+            checked = model.model_validate(options)
         except pydantic.ValidationError as error:
-            allowed = ", ".join(options_model(cls).model_fields) or "none"
+            allowed = ", ".join(model.model_fields) or "none"
             lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {e['input']!r})" for e in error.errors()]
             raise InputError(f"{self.kind} {name!r}: {'; '.join(lines)}; options: {allowed}") from None
-        return cls(**{key: getattr(checked, key) for key in checked.model_fields_set})
+        return self.construct(name, cls, {key: getattr(checked, key) for key in checked.model_fields_set})
+
+    def construct(self, name: str, cls: Any, options: dict[str, Any]) -> Any:
+        """The class called with options; whatever its constructor objects to is an error about the plug-in."""
+        try:
+            return cls(**options)
+        except InputError:
+            raise
+        except Exception as error:  # foreign code may fail in any way
+            raise InputError(f"{self.kind} {name!r} cannot be made: {type(error).__name__}: {error}") from error
 
     def unknown(self, name: str) -> str:
         near = difflib.get_close_matches(name, self.names(), 1)
@@ -84,8 +95,11 @@ class Registry:
             self._targets.setdefault(point.name, point.value)
 
 
-def load(target: str, kind: str) -> Any:
-    """Imports `module:Class`; every way this can fail is an error that names the target."""
+def load(target: str, kind: str, needs: tuple[str, ...] = ()) -> Any:
+    """Imports `module:Class`; every way this can fail is an error that names the target.
+
+    It must be a class with the attributes in `needs`: what the contract of its kind asks for.
+    """
     module_name, _, attribute = target.partition(":")
     try:
         module = importlib.import_module(module_name)
@@ -96,22 +110,34 @@ def load(target: str, kind: str) -> Any:
         near = difflib.get_close_matches(attribute, dir(module), 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise InputError(f"{kind} {target!r}: module {module_name!r} has no {attribute!r}{hint}")
+    missing = [need for need in needs if not hasattr(found, need)]
+    if not isinstance(found, type) or missing:
+        why = f"it has no {' and no '.join(missing)}" if isinstance(found, type) else "it is not a class"
+        raise InputError(f"{target!r} is not a kind of {kind}: {why}")
     return found
 
 
 def options_model(cls: Any, skip: int = 0) -> type[pydantic.BaseModel]:
     """A pydantic model of a constructor's keyword options (after `skip` positional ones), unknown ones refused."""
+    try:
+        return _options_model(cls, skip)
+    except Exception as error:  # a signature that cannot be read, an annotation that means nothing at run time
+        raise InputError(f"the options of {cls.__name__} cannot be read from its constructor: {error}") from error
+
+
+def _options_model(cls: Any, skip: int) -> type[pydantic.BaseModel]:
     fields: dict[str, Any] = {}
     parameters = [] if cls.__init__ is object.__init__ else list(_signature(cls).parameters.values())
     for parameter in parameters[skip:]:
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
-        annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
+        unknown = parameter.annotation is parameter.empty or isinstance(parameter.annotation, str)
+        annotation = Any if unknown else parameter.annotation
         fields[parameter.name] = (
             annotation,
             ... if parameter.default is parameter.empty else parameter.default,
         )
-    config = pydantic.ConfigDict(extra="forbid", arbitrary_types_allowed=True, protected_namespaces=())
+    config = pydantic.ConfigDict(extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False, protected_namespaces=())
     return pydantic.create_model(f"{cls.__name__}Options", __config__=config, **fields)
 
 
@@ -131,8 +157,12 @@ auctions = Registry(
         "fair-query": "flmarket_sim.auctions.fair_query:FairQuery",
         "posted-price": "flmarket_sim.auctions.posted_price:PostedPrice",
         "pay-as-bid": "flmarket_sim.auctions.pay_as_bid:PayAsBid",
+        "regretnet": "flmarket_sim.auctions.regretnet:RegretNet",
+        "m-regretnet": "flmarket_sim.auctions.regretnet:MRegretNet",
+        "dm-regretnet": "flmarket_sim.auctions.regretnet:DMRegretNet",
     },
     group="flmarket_sim.auctions",
+    needs=("name", "guarantees", "decide"),
 )
 
 aggregation = Registry(
@@ -146,6 +176,7 @@ aggregation = Registry(
         "uniform": "flmarket_sim.aggregation.simple:Uniform",
     },
     group="flmarket_sim.aggregation",
+    needs=("name", "weights"),
 )
 
 datasets = Registry(
@@ -157,6 +188,7 @@ datasets = Registry(
         "synthetic": "flmarket_sim.learning.synthetic:Synthetic",
     },
     group="flmarket_sim.datasets",
+    needs=("name", "class_counts", "load"),
 )
 
 partitions = Registry(
@@ -167,6 +199,7 @@ partitions = Registry(
         "shards": "flmarket_sim.learning.partitions:Shards",
     },
     group="flmarket_sim.partitions",
+    needs=("name", "counts"),
 )
 
 delays = Registry(
@@ -177,6 +210,7 @@ delays = Registry(
         "lognormal": "flmarket_sim.market.delays:Lognormal",
     },
     group="flmarket_sim.delays",
+    needs=("name", "random", "seconds"),
 )
 
 models = Registry(

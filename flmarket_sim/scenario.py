@@ -62,6 +62,10 @@ Families = Annotated[
 assert set(FAMILIES) == set(Family.__args__)  # type: ignore[attr-defined]
 
 LARGEST_EXPONENTIAL = 500.0  # exp(710) is the end of floating-point numbers
+TOO_EXPONENTIAL = (
+    f"exponential valuations of privacy budgets above {LARGEST_EXPONENTIAL:g} are beyond all money; "
+    "leave 'exponential' out of families, or lower privacy_budget"
+)
 Probability = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(gt=0)]
 
@@ -95,7 +99,7 @@ class Model(Plugin):
 class Owners(Part):
     """The population: who the owners are and how reliable they are."""
 
-    count: int = Field(100, ge=1)
+    count: int = Field(100, ge=1, le=10**8)
     partition: Plugin = Field(Plugin(name="iid"), description="how records are dealt out")
     families: Families = Field(
         ("linear", "quadratic", "sqrt", "exponential"), description="valuation families, drawn uniformly"
@@ -115,10 +119,7 @@ class Owners(Part):
     @model_validator(mode="after")
     def finite_values(self) -> Owners:
         if "exponential" in self.families and self.privacy_budget[1] > LARGEST_EXPONENTIAL:
-            raise ValueError(
-                f"exponential valuations of privacy budgets above {LARGEST_EXPONENTIAL:g} are beyond all money; "
-                "leave 'exponential' out of families, or lower privacy_budget"
-            )
+            raise ValueError(TOO_EXPONENTIAL)
         return self
 
 
@@ -126,7 +127,7 @@ class Market(Part):
     """The rules of a round. Times are simulated seconds."""
 
     bidders: int = Field(10, ge=1, description="owners asked a round")
-    levels: int = Field(8, ge=1, description="M: shares of the privacy budget that a bid names a value for")
+    levels: int = Field(8, ge=1, le=1000, description="M: shares of the privacy budget that a bid names a value for")
     delay: Plugin = Field(Plugin(name="constant"), description="time a message takes: constant, uniform or lognormal")
     bid_deadline: Seconds = 60.0
     decision_deadline: Seconds = 60.0
@@ -136,7 +137,7 @@ class Market(Part):
 class Privacy(Part):
     """Local differential privacy of the gradients."""
 
-    clip: float = Field(1.0, gt=0, description="L: largest L1 norm of a gradient")
+    clip: float = Field(1.0, ge=1e-6, le=1e6, description="L: largest L1 norm of a gradient")
 
 
 class Budget(Part):
@@ -178,7 +179,7 @@ class Scenario(Part):
     name: str = Field("scenario", min_length=1, max_length=100, pattern=r"^[^/\\\x00-\x1f]*$")
     description: str = ""
     seed: int = Field(0, ge=0, le=2**63 - 1)
-    rounds: int = Field(30, ge=1)
+    rounds: int = Field(30, ge=1, le=10**7)
     data: Plugin = Plugin(name="digits")
     owners: Owners = Owners()
     market: Market = Market()
@@ -187,7 +188,9 @@ class Scenario(Part):
     auction: Plugin = Plugin(name="all-in-critical")
     aggregation: Plugin = Plugin(name="opt-aggr")
     model: Model = Model()
-    buyers: Annotated[tuple[Buyer, ...], BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v)] = ()
+    buyers: Annotated[
+        tuple[Buyer, ...], BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v), Field(max_length=100)
+    ] = ()
 
     @model_validator(mode="after")
     def consistent(self) -> Scenario:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import re
 import tomllib
@@ -14,9 +15,10 @@ import pydantic
 from pydantic import BaseModel
 
 from flmarket_sim import registry
-from flmarket_sim.errors import InputError, ScenarioError
+from flmarket_sim.errors import DataError, InputError, ScenarioError
+from flmarket_sim.randomness import Streams
 from flmarket_sim.registry import Registry
-from flmarket_sim.scenario import Model, Owners, Scenario
+from flmarket_sim.scenario import LARGEST_EXPONENTIAL, TOO_EXPONENTIAL, Market, Model, Owners, Scenario
 
 Key = str | int
 PathKeys = tuple[Key, ...]
@@ -56,7 +58,7 @@ def load_scenario(path: str | Path, overrides: Iterable[str] = ()) -> Scenario:
 def parse_scenario(text: str, source: str = "<scenario>", overrides: Iterable[str] = ()) -> Scenario:
     try:
         data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ScenarioError(f"{source} is not TOML: {error}") from None
     changed = [override(data, setting) for setting in overrides]
     lines = key_lines(text)
@@ -69,13 +71,17 @@ def parse_scenario(text: str, source: str = "<scenario>", overrides: Iterable[st
 def build_scenario(data: dict[str, Any], source: str = "<scenario>", lines: dict[PathKeys, int] | None = None) -> Scenario:
     """A scenario from plain data, plug-in names and options checked as well."""
     lines = lines or {}
+    data = _with_names(data)
     problems = [*_cross_problems(data), *_plugin_problems(data)]
     scenario = None
     try:
         scenario = Scenario.model_validate(data)
     except pydantic.ValidationError as error:
         found = [_structural(e) for e in error.errors()]
-        problems += [p for p in found if p.path or not problems]  # the scenario as a whole: said above, with lines
+        said = {p.message for p in problems}  # what concerns two places is said above, with its line
+        problems += [p for p in found if p.message not in said and (p.path or not problems)]
+    if scenario is not None and not problems:
+        problems += _population_problems(scenario)
     if problems or scenario is None:
         problems.sort(key=lambda problem: problem.line(lines))
         unique = dict.fromkeys(p.describe(source, lines) for p in problems)
@@ -92,12 +98,12 @@ def override(data: dict[str, Any], setting: str) -> PathKeys:
         raise ScenarioError(f"--set wants dotted.path=value, got {setting!r}")
     try:
         value = tomllib.loads(f"value = {raw.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         value = raw.strip()
     path: list[Key] = []
     place: Any = data
     for key in keys[:-1]:
-        step: Key = int(key) if isinstance(place, list) and key.isdigit() else key
+        step: Key = int(key) if isinstance(place, list) and key.isdecimal() else key
         path.append(step)
         try:
             place = place.setdefault(step, {}) if isinstance(place, dict) else place[step]
@@ -105,7 +111,7 @@ def override(data: dict[str, Any], setting: str) -> PathKeys:
             raise ScenarioError(f"--set {setting}: there is no {dotted(tuple(path))}") from None
         if not isinstance(place, dict | list):
             raise ScenarioError(f"--set {setting}: {dotted(tuple(path))} is a value, not a table")
-    last: Key = int(keys[-1]) if isinstance(place, list) and keys[-1].isdigit() else keys[-1]
+    last: Key = int(keys[-1]) if isinstance(place, list) and keys[-1].isdecimal() else keys[-1]
     try:
         place[last] = value
     except (IndexError, TypeError):
@@ -170,13 +176,61 @@ def _flat(annotation: Any) -> Iterator[type]:
         yield from _flat(inner)
 
 
+def _population_problems(scenario: Scenario) -> list[Problem]:
+    """Too few records for so many owners: said before anything is run, where the numbers are known without the data."""
+    source = registry.datasets.create(scenario.data.name, **scenario.data.options)
+    partition = registry.partitions.create(scenario.owners.partition.name, **scenario.owners.partition.options)
+    if not hasattr(partition, "check"):
+        return []
+    try:
+        partition.check(source.class_counts(Streams(scenario.seed)), scenario.owners.count)
+    except InputError as error:
+        return [Problem(("owners", "count"), str(error))]
+    except DataError:
+        pass  # not here; the run will say so
+    return []
+
+
+def _with_names(data: dict[str, Any]) -> dict[str, Any]:
+    """The data with plug-in tables completed: without a name, a buyer's table adds to the scenario's, and that to the default."""
+    data = copy.deepcopy(data)
+    defaults = Scenario()
+    for place, key, default in (
+        (data, "data", defaults.data.name),
+        (data, "auction", defaults.auction.name),
+        (data, "aggregation", defaults.aggregation.name),
+        (data.get("owners"), "partition", defaults.owners.partition.name),
+        (data.get("market"), "delay", defaults.market.delay.name),
+    ):
+        if isinstance(place, dict) and isinstance(place.get(key), dict):
+            place[key].setdefault("name", default)
+    buyers = data.get("buyers")
+    for buyer in buyers if isinstance(buyers, list) else ():
+        for key in ("auction", "aggregation", "model"):
+            mine = buyer.get(key) if isinstance(buyer, dict) else None
+            if isinstance(mine, dict) and "name" not in mine:
+                common = data.get(key)
+                buyer[key] = (common if isinstance(common, dict) else {"name": getattr(defaults, key).name}) | mine
+    return data
+
+
 def _cross_problems(data: dict[str, Any]) -> Iterator[Problem]:
     """What two places of a scenario say that cannot both hold. `Scenario` checks it too, but only once all else is right."""
-    market, owners, buyers = (data.get(key) for key in ("market", "owners", "buyers"))
-    bidders = market.get("bidders") if isinstance(market, dict) else None
-    count = owners.get("count", Owners().count) if isinstance(owners, dict) else Owners().count
-    if isinstance(bidders, int) and isinstance(count, int) and bidders > count:
-        yield Problem(("market", "bidders"), f"asks {bidders} owners a round, but there are only {count} (owners.count)")
+    owners, market, budget, buyers = (data.get(key) for key in ("owners", "market", "budget", "buyers"))
+    owners, market = (table if isinstance(table, dict) else {} for table in (owners, market))
+    bidders, count = market.get("bidders", Market().bidders), owners.get("count", Owners().count)
+    if isinstance(bidders, int) and isinstance(count, int) and bidders > count >= 1:
+        where = ("market", "bidders") if "bidders" in market else ("owners", "count")
+        yield Problem(
+            where, f"{bidders} owners are asked a round (market.bidders), but there are only {count} (owners.count)"
+        )
+    families, eb = owners.get("families", Owners().families), owners.get("privacy_budget", 0.0)
+    largest = eb[-1] if isinstance(eb, list) and eb else eb
+    exponential = isinstance(families, list | tuple) and "exponential" in families
+    if exponential and isinstance(largest, int | float) and LARGEST_EXPONENTIAL < largest < float("inf"):
+        yield Problem(("owners", "privacy_budget"), TOO_EXPONENTIAL)
+    if isinstance(budget, dict) and ("factor" in budget) == ("amount" in budget):
+        yield Problem(("budget",), "give either 'factor' or 'amount'")
     seen: set[str] = set()
     for i, buyer in enumerate(buyers if isinstance(buyers, list) else ()):
         name = buyer.get("name") if isinstance(buyer, dict) else None
@@ -220,7 +274,11 @@ def _check_plugin(path: PathKeys, table: Any, known: Registry, skip: int = 0) ->
         return
     own = set(Model.model_fields) if known is registry.models else {"name"}
     options = {key: value for key, value in table.items() if key not in own}
-    allowed_model = registry.options_model(cls, skip)
+    try:
+        allowed_model = registry.options_model(cls, skip)
+    except InputError as error:
+        yield Problem((*path, "name"), str(error))
+        return
     try:
         allowed_model.model_validate(options, strict=True)
     except pydantic.ValidationError as error:
@@ -240,7 +298,7 @@ def _check_plugin(path: PathKeys, table: Any, known: Registry, skip: int = 0) ->
         return
     if known is not registry.models:  # a model needs the data's shape
         try:
-            cls(**options)
+            known.construct(name, cls, options)
         except InputError as error:
             yield Problem(path, str(error))
 

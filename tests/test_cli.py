@@ -53,6 +53,25 @@ def test_a_wrong_scenario_is_one_clear_paragraph_and_exit_2(tmp_path):
         assert "2 errors" in result.stderr and "did you mean 'auction'" in result.stderr
 
 
+def test_an_unforeseen_failure_is_one_paragraph_too(monkeypatch, capsys):
+    def fail(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr("flmarket_sim.scenario_file.load_scenario", fail)
+    monkeypatch.setattr(sys, "argv", ["flmarket", "validate", "x.toml"])
+    monkeypatch.delenv("FLMARKET_TRACEBACK", raising=False)
+    with pytest.raises(SystemExit) as ending:
+        cli.main()
+    told = capsys.readouterr().err
+    assert ending.value.code == 1 and "MemoryError: no room" in told and "Traceback (" not in told
+
+
+def test_places_that_cannot_be_written_are_refused(tmp_path):
+    for out in ("/proc/nothing/here", tmp_path / ("x" * 300)):
+        result = flmarket("run", "scenarios/quickstart.toml", "--out", out)
+        assert result.returncode == 2 and "cannot be made" in result.stderr and "Traceback" not in result.stderr
+
+
 def test_validate_accepts_what_is_right():
     result = flmarket("validate", "scenarios/paper/iid.toml")
     assert result.returncode == 0 and "1,000 owners" in result.stdout
@@ -92,8 +111,12 @@ def test_sql_on_a_run(tmp_path):
     flmarket("run", "scenarios/quickstart.toml", "--set", "rounds=2", "--out", tmp_path / "run")
     found = flmarket("sql", tmp_path / "run", "select count(*) as n from bid", "--json")
     assert json.loads(found.stdout) == [{"n": 20}]
-    wrong = flmarket("sql", tmp_path / "run", "selec 1")
-    assert wrong.returncode == 2 and "SQL" in wrong.stderr
+    assert json.loads(flmarket("sql", tmp_path / "run", "select sum(winners) as w from rounds", "--json").stdout)[0]["w"] > 0
+    marked = flmarket("sql", tmp_path / "run", "select '[/b]' as x, [1.0, 'nan'::double] as y, 2 as x")
+    assert marked.returncode == 0 and "[/b]" in marked.stdout and "nan" in marked.stdout
+    for wrong in ("selec 1", ""):
+        told = flmarket("sql", tmp_path / "run", wrong)
+        assert told.returncode == 2 and "SQL" in told.stderr and "Traceback" not in told.stderr
 
 
 def test_a_run_that_is_asked_to_stop_completes_its_files(tmp_path):

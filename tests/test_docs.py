@@ -34,7 +34,7 @@ def test_the_mechanism_of_the_page_is_short_and_runs_in_a_market(tmp_path):
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     command = re.search(
-        r"flmarket (run \S+ --set auction.name=lottery.*)", (ROOT / "docs/writing-a-mechanism.md").read_text()
+        r"PYTHONPATH=. flmarket (run \S+ --set auction.name=lottery.*)", (ROOT / "docs/writing-a-mechanism.md").read_text()
     )[1]
     program = os.path.join(os.path.dirname(sys.executable), "flmarket")
     run = subprocess.run(
@@ -57,7 +57,16 @@ def test_every_query_of_the_pages_gives_an_answer(quickstart):
     assert len(queries) >= 7
     for query in queries:
         query = query.replace("runs/quickstart-1234", str(quickstart))
-        assert fm.sql(quickstart, query.rstrip().rstrip(";")).num_rows > 0, query
+        found = fm.sql(quickstart, query.rstrip().rstrip(";")).to_pylist()
+        assert found and all(value is not None for row in found for value in row.values()), query
+
+
+def test_the_queries_about_owners_count_every_payment_once(tmp_path):
+    run = fm.run(fm.load_scenario(ROOT / "scenarios/studies/unreliable.toml"), tmp_path / "run").path  # two buyers
+    paid = fm.sql(run, "select count(*) as n from payment where sender = -1").to_pylist()[0]["n"]
+    for query in (blocks("README.md", "sql")[0], next(q for q in blocks("docs/event-log.md", "sql") if "surplus" in q)):
+        joined = re.search(r"FROM payment.*?(?=GROUP)", query, re.DOTALL)[0]
+        assert fm.sql(run, f"select count(*) as n {joined}").to_pylist() == [{"n": paid}]
 
 
 def test_the_python_of_the_readme_runs(monkeypatch, capsys):

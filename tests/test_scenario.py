@@ -52,7 +52,7 @@ auction = { name = "posted-price", price = -1.0, prise = 2 }
         r"x.toml:1: rounds: .*greater than or equal to 1 \(got -3\)",
         r"x.toml:2: auctoin: unknown key; did you mean 'auction'\?",
         r"x.toml:4: auction.name: unknown auction 'al-in'; did you mean 'all-in'\?",
-        r"x.toml:6: market.bidders: asks 200 owners a round, but there are only 100",
+        r"x.toml:6: market.bidders: 200 owners are asked a round .* only 100",
         r"x.toml:7: market.delay: .*low \(3.0\) must not exceed high",
         r"x.toml:9: owners.families\[1\]: must be one of linear, .*\(got 'cubic'\)",
         r"x.toml:10: owners.accept: must be one of rational, always; did you mean 'always'\?",
@@ -79,6 +79,16 @@ auction = { name = "posted-price", price = -1.0, prise = 2 }
         ('[model]\nname = "no_such_module:Model"', "cannot be imported"),
         ('[model]\nname = "torch.nn:Liner"', "has no 'Liner'; did you mean 'Linear'"),
         ('[data]\nname = "synthetic"\nrecords = 1', "greater than or equal to 2"),
+        ('[auction]\nname = "math:pi"', "not a class"),
+        ('[auction]\nname = "builtins:int"', "no name and no guarantees and no decide"),
+        ('[auction]\nname = "collections:OrderedDict"', "no decide"),
+        ('[aggregation]\nname = "flmarket_sim.auctions.all_in:AllIn"', "no weights"),
+        ('[auction]\nname = "tests.market.mechanisms:Picky"', "a chance above 1"),
+        ('[auction]\nname = "tests.market.mechanisms:Picky"\nchance = nan', "finite"),
+        ('[model]\nname = "builtins:dict"', "options of dict cannot be read"),
+        ("[owners]\ncount = 5", ":2: owners.count: 10 owners are asked a round"),
+        ("[owners]\ncount = 1000", ":2: owners.count: 1000 owners with at least 10 records each need 10000"),
+        ("rounds = " + "9" * 5000, "not TOML"),
     ],
 )
 def test_wrong_values_are_named(text, message):
@@ -99,7 +109,24 @@ def test_overrides_reach_any_path():
     assert scenario.resolved_buyers()[0].budget.factor == (0.5, 0.5)
 
 
-@pytest.mark.parametrize("setting", ["seed", "seed.x=1", "=3", "nothing.of.this=1", "buyers.4.name=x"])
+def test_what_concerns_several_places_is_said_with_the_rest():
+    text = 'rouns = 2\n[owners]\ncount = 5\nprivacy_budget = 800.0\naccept = "alway"\n[budget]\nfactor = 1.0\namount = 2.0\n'
+    with pytest.raises(ScenarioError, match=r"^5 errors"):
+        parse_scenario(text)
+
+
+def test_a_table_without_a_name_adds_to_what_is_there():
+    common = 'model = { name = "none" }\nauction = { name = "posted-price" }\n'
+    own = '[[buyers]]\nname = "a"\nauction = { price = 5.0 }\nmodel = { evaluate_every = 5 }'
+    scenario = parse_scenario(common + own)
+    buyer = scenario.resolved_buyers()[0]
+    assert buyer.model.name == "none" and buyer.auction.name == "posted-price" and buyer.auction.options == {"price": 5.0}
+    assert parse_scenario("", overrides=["market.delay.seconds=1.0"]).market.delay.name == "constant"
+
+
+@pytest.mark.parametrize(
+    "setting", ["seed", "seed.x=1", "=3", "nothing.of.this=1", "buyers.4.name=x", "buyers.².name=x", "rounds=" + "[" * 3000]
+)
 def test_an_override_that_leads_nowhere_is_refused(setting):
     with pytest.raises(ScenarioError):
         parse_scenario("seed = 1", overrides=[setting])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flmarket_sim.errors import InputError
+from flmarket_sim.errors import ContractError, InputError
 
 Floats = NDArray[np.float64]
 
@@ -36,6 +36,22 @@ def check_inputs(privacy_loss: ArrayLike, data_size: ArrayLike, clip: float) -> 
     if not (np.isfinite(clip) and clip > 0):
         raise InputError(f"clip must be finite and positive, got {clip}")
     return loss, size
+
+
+def check_weights(name: str, weights: Any, privacy_loss: Floats) -> Floats:
+    """Refuses weights that break the contract: shape, sign, a weight on somebody who sells nothing, a sum other than one."""
+    found = np.asarray(weights)
+    if found.shape != privacy_loss.shape or found.dtype != np.float64:
+        raise ContractError(
+            f"aggregation rule {name!r}: weights must be float64 of shape {privacy_loss.shape}, got {found.dtype} {found.shape}"
+        )
+    if not (np.isfinite(found) & (found >= 0)).all():
+        raise ContractError(f"aggregation rule {name!r}: weights must be finite and at least 0, got {found.tolist()}")
+    if (np.abs(found.sum(axis=1) - 1.0) > 1e-6).any():
+        raise ContractError(f"aggregation rule {name!r}: weights must sum to 1, got {found.sum(axis=1).tolist()}")
+    if (found[(privacy_loss == 0) & (privacy_loss > 0).any(axis=1, keepdims=True)] != 0).any():
+        raise ContractError(f"aggregation rule {name!r} puts a weight on an owner who sells nothing")
+    return found
 
 
 def data_shares(data_size: Floats) -> Floats:

@@ -1,6 +1,6 @@
 """First-best: the least error a buyer could reach if she knew every true valuation and paid exactly that.
 
-Not a mechanism but the floor under all of them (THEORY section 4): report ERR / first-best. The problem is not convex
+Not a mechanism but the (best found) floor under all of them (THEORY section 4): report ERR / first-best. The problem is not convex
 (concave valuations, owners left out), so this is a search from many starts. What it returns can be bought, hence the true optimum is at
 most the error found here.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from flmarket_sim import valuation
 from flmarket_sim.aggregation.error_bound import error_bound
@@ -46,6 +46,13 @@ def first_best(truth: Profiles, budget: ArrayLike, clip: float = 1.0, steps: int
         for logits in _starts(part, price, best_loss[scarce], starts):
             loss = _descend(part, cash, price, logits, steps, clip)
             _keep(best_loss, best_error, scarce, loss, _bound(loss, part, clip))
+        step = part.family == valuation.STEP
+        if step.any() and not step.all():
+            for whole in _step_sets(step, price / (part.data_size * part.privacy_budget), price, cash):
+                left = cash - np.where(whole, price, 0.0).sum(axis=1)
+                rest = _descend(part, left, price, np.where(step, -60.0, np.log(price)), steps, clip)
+                loss = np.where(whole, part.privacy_budget, np.where(step, 0.0, rest))
+                _keep(best_loss, best_error, scarce, loss, _bound(loss, part, clip))
     return FirstBest(best_loss, truth.value(best_loss).sum(axis=1), best_error)
 
 
@@ -72,6 +79,21 @@ def _whole_sales(truth: Profiles, cash: Floats, price: Floats) -> list[Floats]:
     return found
 
 
+def _step_sets(step: NDArray[np.bool_], unit: Floats, price: Floats, cash: Floats) -> list[NDArray[np.bool_]]:
+    """Step owners to buy whole before the rest of the money is spread: the cheapest none, one, two ... that can be paid."""
+    order = np.argsort(np.where(step, unit, np.inf), axis=1, kind="stable")
+    asked = np.take_along_axis(np.where(step, price, np.inf), order, 1)
+    affordable = np.cumsum(asked, axis=1) <= cash[:, None]
+    sets = []
+    for count in range(int(step.sum(axis=1).max()) + 1):
+        chosen = np.zeros(step.shape, bool)
+        np.put_along_axis(chosen, order, affordable & (np.arange(step.shape[1]) < count), 1)
+        sets.append(chosen)
+    if step.shape[1] > 1:  # and each of them alone
+        sets += [step & (price <= cash[:, None]) & (np.arange(step.shape[1]) == i) for i in range(step.shape[1])]
+    return sets
+
+
 def _starts(truth: Profiles, price: Floats, known: Floats, starts: int) -> list[Floats]:
     """Logits of the shares of the money that each owner gets at first."""
     rng = np.random.default_rng(0)
@@ -84,7 +106,7 @@ def _starts(truth: Profiles, price: Floats, known: Floats, starts: int) -> list[
     ]
     while len(fixed) < starts:
         fixed.append(np.log(price) + rng.normal(0.0, 1.5, price.shape))
-    return fixed[:starts]
+    return fixed
 
 
 def _descend(truth: Profiles, cash: Floats, price: Floats, logits: Floats, steps: int, clip: float) -> Floats:

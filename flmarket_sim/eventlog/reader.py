@@ -77,6 +77,12 @@ def sql(run: str | Path, query: str) -> pa.Table:
         if (Path(run) / "ledger.parquet").exists():
             database.register("ledger", read_ledger(run))
         try:
-            return database.sql(query).to_arrow_table()
+            found = database.sql(query)
         except duckdb.Error as error:
+            raise InputError(f"SQL: {error}") from None
+        if found is None:
+            raise InputError(f"SQL: {query!r} gives no table; ask a SELECT")
+        try:
+            return found.to_arrow_table()
+        except duckdb.Error as error:  # some errors show only as the rows are made
             raise InputError(f"SQL: {error}") from None

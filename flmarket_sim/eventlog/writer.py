@@ -97,12 +97,11 @@ class EventTable:
             self.writer.tables.append(self)
         self.happened.append((seq, time, row))
 
-    def take(self) -> tuple[int, tuple[Any, ...]]:
-        """What happened since the last call, as a block."""
+    def as_block(self) -> tuple[int, tuple[Any, ...]]:
+        """What happened, as a block."""
         seq, time, row = zip(*self.happened, strict=True)
         rows = np.array(row)
         picked = [v[rows] if isinstance(v, np.ndarray) else v for v in self.values]
-        self.happened = []
         return len(rows), (np.array(seq, dtype=np.uint64), np.array(time), *picked)
 
 
@@ -123,7 +122,7 @@ class _KindWriter:
         self.hashes = [_ColumnHash() for _ in self.columns]
 
     def flush(self) -> None:
-        blocks = self.blocks + [table.take() for table in self.tables]
+        blocks = self.blocks + [table.as_block() for table in self.tables]
         arrays = []
         if blocks:
             arrays = self._from_blocks(blocks)
@@ -131,15 +130,17 @@ class _KindWriter:
             arrays = [_array(c, list(v)) for c, v in zip(self.columns, zip(*self.rows, strict=True), strict=True)]
         if not arrays:
             return
-        self.rows, self.blocks, self.tables = [], [], []
-        for array, digest in zip(arrays, self.hashes, strict=True):
-            digest.update(array)
-        self.total += len(arrays[0])
         try:
             if self.file is None:
                 self._open()
             assert self.file is not None
             self.file.write_table(pa.Table.from_arrays(arrays, schema=self.schema), row_group_size=EVENTS_PER_FLUSH)
+            for array, digest in zip(arrays, self.hashes, strict=True):
+                digest.update(array)
+            self.total += len(arrays[0])
+            for table in self.tables:
+                table.happened = []
+            self.rows, self.blocks, self.tables = [], [], []
             self.groups += 1
             if self.groups >= GROUPS_PER_PART:
                 self._complete()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import http.client
 import io
 import os
 import shutil
 import tempfile
-import urllib.error
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +72,7 @@ def read(path: Path, file: DataFile) -> bytes:
     """The text of a file, unzipped and checked against its SHA-256."""
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError, gzip.BadGzipFile) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} cannot be read: {error}") from None
     digest = hashlib.sha256(content).hexdigest()
     if digest != file.sha256:
@@ -126,7 +127,7 @@ def fetch(dataset: str, folder: str, file: DataFile, base: str | None = None) ->
         for member in file.member:
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 content = archive.read(member)
-    except (OSError, urllib.error.URLError, zipfile.BadZipFile, KeyError) as error:
+    except (OSError, ValueError, http.client.HTTPException, zipfile.BadZipFile, KeyError) as error:
         raise DataError(f"data set {dataset!r}: {url} could not be fetched: {error}") from None
     digest = hashlib.sha256(content).hexdigest()
     if digest != file.sha256:

@@ -20,7 +20,10 @@ AtLeastOne = Annotated[int, Field(ge=1)]
 
 
 class Partition(Protocol):
-    """counts(class_counts (C,), owners, rng) -> (owners, C) numbers of records."""
+    """counts(class_counts (C,), owners, rng) -> (owners, C) numbers of records.
+
+    A partition may also have `check(class_counts, owners)`, which refuses what it cannot deal out before a run starts.
+    """
 
     name: str
 
@@ -35,9 +38,12 @@ class Iid:
     def __init__(self, sigma: Positive = 2.0, minimum: AtLeastOne = 10) -> None:
         self.sigma, self.minimum = sigma, minimum
 
+    def check(self, class_counts: Ints, owners: int) -> None:
+        enough(int(class_counts.sum()), owners, self.minimum)
+
     def counts(self, class_counts: Ints, owners: int, rng: np.random.Generator) -> Ints:
+        self.check(class_counts, owners)
         records = int(class_counts.sum())
-        enough(records, owners, self.minimum)
         weights = rng.lognormal(0.0, self.sigma, owners)
         sizes = self.minimum + whole_shares(weights, records - self.minimum * owners)
         return split_classes(class_counts, sizes, rng)
@@ -51,9 +57,12 @@ class Dirichlet:
     def __init__(self, alpha: Positive = 0.5, minimum: AtLeastOne = 10) -> None:
         self.alpha, self.minimum = alpha, minimum
 
+    def check(self, class_counts: Ints, owners: int) -> None:
+        enough(int(class_counts.max()), owners, self.minimum)
+
     def counts(self, class_counts: Ints, owners: int, rng: np.random.Generator) -> Ints:
+        self.check(class_counts, owners)
         largest = int(class_counts.argmax())
-        enough(int(class_counts[largest]), owners, self.minimum)
         table = np.empty((owners, len(class_counts)), np.int64)
         for label, count in enumerate(class_counts.tolist()):
             base = self.minimum if label == largest else 0
@@ -70,9 +79,12 @@ class Shards:
     def __init__(self, shards: AtLeastOne = 2) -> None:
         self.shards = shards
 
+    def check(self, class_counts: Ints, owners: int) -> None:
+        enough(int(class_counts.sum()), self.shards * owners, 1)
+
     def counts(self, class_counts: Ints, owners: int, rng: np.random.Generator) -> Ints:
+        self.check(class_counts, owners)
         pieces = self.shards * owners
-        enough(int(class_counts.sum()), pieces, 1)
         edges = np.arange(pieces + 1) * int(class_counts.sum()) // pieces
         class_ends = np.concatenate([[0], np.cumsum(class_counts)])
         inside = np.clip(edges[:, None], class_ends[:-1], class_ends[1:]) - class_ends[:-1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,17 @@ from flmarket_sim.learning.model import Evaluation, Floats, Ints, evaluation
 ELEMENTS = 2**23  # numbers of input, or of parameters, in one vectorised call
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Sums in one order, whatever the number of cores."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 class TorchModel:
     """A module built as Class(features, classes, **options) that maps (batch, features) to (batch, classes) logits.
 
@@ -26,18 +39,46 @@ class TorchModel:
             raise InputError(f"model {cls!r} is not a torch.nn.Module class")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.module = cls(features, classes, **options).double()
+            try:
+                self.module = cls(features, classes, **options).double()
+            except Exception as error:  # foreign code may fail in any way
+                raise InputError(
+                    f"model {cls.__name__} cannot be built as {cls.__name__}(features, classes, **options): {error}"
+                ) from error
         if any(True for _ in self.module.buffers()):
             raise InputError(f"model {cls.__name__} has buffers (batch statistics?), which owners cannot share in FedSGD")
         self.classes = classes
         self.named = {name: p.detach() for name, p in self.module.named_parameters()}
         self.dimension = sum(p.numel() for p in self.named.values())
         self._gradient = vmap(grad(self._loss), in_dims=(None, 0, 0, 0), randomness="error")
+        self._try_out(features)
+
+    def _try_out(self, features: int) -> None:
+        """One forward and one gradient on zeros: what cannot work is said before the market starts."""
+        name, zeros = type(self.module).__name__, torch.zeros(2, 3, features, dtype=torch.float64)
+        if not self.dimension:
+            raise InputError(f"model {name} has no parameters to learn")
+        try:
+            shape = tuple(self.module(zeros[0]).shape)
+            if shape == (3, self.classes):
+                self._gradient(self.named, zeros, torch.zeros(2, 3, dtype=torch.long), torch.ones(2, 3, dtype=torch.float64))
+                return
+        except Exception as error:  # foreign code may fail in any way
+            raise InputError(f"model {name} does not work on (records, features): {str(error).splitlines()[0]}") from error
+        raise InputError(f"model {name} must map (records, {features}) to (records, {self.classes}) logits, gives {shape}")
 
     def initial(self) -> Floats:
         return torch.cat([p.reshape(-1) for p in self.named.values()]).numpy().copy()
 
     def gradients(self, parameters: Floats, data: Dataset, rows: Ints, sizes: Ints) -> Floats:
+        with one_thread():
+            return self._gradients(parameters, data, rows, sizes)
+
+    def evaluate(self, parameters: Floats, data: Dataset) -> Evaluation:
+        with one_thread():
+            return self._evaluate(parameters, data)
+
+    def _gradients(self, parameters: Floats, data: Dataset, rows: Ints, sizes: Ints) -> Floats:
         named = self._named(parameters)
         starts = np.cumsum(sizes) - sizes
         result = np.empty((len(sizes), self.dimension))
@@ -59,7 +100,7 @@ class TorchModel:
                 result[group] = torch.cat([found[name].reshape(len(group), -1) for name in self.named], dim=1).numpy()
         return result
 
-    def evaluate(self, parameters: Floats, data: Dataset) -> Evaluation:
+    def _evaluate(self, parameters: Floats, data: Dataset) -> Evaluation:
         named = self._named(parameters)
         step = max(1, ELEMENTS // data.test_x.shape[1])
         predicted, loss = [], 0.0

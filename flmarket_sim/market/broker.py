@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from simpy.events import Event
 
 from flmarket_sim import aggregation, auctions
+from flmarket_sim.aggregation.contract import check_weights
 from flmarket_sim.auctions.contract import check_outcome
 from flmarket_sim.bids import BidBatch
+from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog import BROKER, buyer_id
 from flmarket_sim.market.mail import Inbox, Letter
 from flmarket_sim.market.messages import (
@@ -97,7 +99,8 @@ class Broker:
         batch = BidBatch(reports.values[None, slots], reports.privacy_budget[None, slots], reports.data_size[None, slots])
         budget = np.array([announcement.budget])
         rng = self.world.streams.generator(Purpose.AUCTION, self.index, cohort.round)
-        outcome = check_outcome(self.auction.name, self.auction.decide(batch, budget, rng), batch, budget)
+        with plugin_errors("auction", self.auction.name):
+            outcome = check_outcome(self.auction.name, self.auction.decide(batch, budget, rng), batch, budget)
         offers = Offers(slots, outcome.privacy_loss[0], outcome.payment[0])
         self._say("allocation", cohort, cohort.owners[slots], offers.privacy_loss, offers.payment)
         delays = cohort.delays[ALLOCATE]
@@ -123,13 +126,16 @@ class Broker:
     ) -> Letter:
         """Aggregates what came in time and sends it to the buyer. Owners without a gradient count as sellers of nothing."""
         world, clip = self.world, self.world.scenario.privacy.clip
-        total, true_error, true_bias, owed, combined = NOTHING, np.nan, np.nan, 0.0, None
+        total, owed, combined = NOTHING, 0.0, None
+        true_error: float | None = None
+        true_bias: float | None = None
         if gradients:
             rows = np.array([message.row for message in gradients])
             loss = np.zeros(len(offers.slots))
             loss[rows] = offers.privacy_loss[rows]
             size = cohort.reports.data_size[offers.slots]
-            weights = self.rule.weights(loss[None], size[None], clip)
+            with plugin_errors("aggregation rule", self.rule.name):
+                weights = check_weights(self.rule.name, self.rule.weights(loss[None], size[None], clip), loss[None])
             total = aggregation.error_bound_parts(weights, loss[None], size[None], clip)
             weight = weights[0, rows]
             owed = float(offers.payment[rows].sum())
@@ -180,7 +186,7 @@ class Broker:
         return refuse
 
 
-def observe(cohort: Cohort, offers: Offers, gradients: list[GradientMessage], true_error: float) -> Observation:
+def observe(cohort: Cohort, offers: Offers, gradients: list[GradientMessage], true_error: float | None) -> Observation:
     """What the round's row of the log tells and no participant knows."""
     rows = np.array([message.row for message in gradients], dtype=np.int64)
     loss = offers.privacy_loss[rows]

@@ -60,7 +60,7 @@ class Cohort:
             uniform = world.streams.per_owner(Purpose.WORLD, self.owners, DROP + 1, self.buyer, self.round)
         else:
             uniform = np.zeros((n, DROP + 1))
-        self.delays: list[list[float]] = world.delay.seconds(uniform[:, :AVAILABLE].T).tolist()
+        self.delays: list[list[float]] = world.delays(uniform[:, :AVAILABLE].T).tolist()
         away = uniform[:, AVAILABLE] >= spec.availability
         self.silent: list[int | None] = [AWAY if gone else None for gone in away.tolist()]
         self.drops: list[bool] = (uniform[:, DROP] < spec.dropout).tolist()
@@ -84,10 +84,15 @@ class Cohort:
             values = people.value(self.owners[:, None], budget[:, None] * levels)
         size = people.data_size[self.owners]
         self.reports = Reports(values, budget, size.astype(float))
+        spelled_out: Any = None
+        if world.ledger.limited:  # a step valuation is of the true budget: family and rate do not say it once capped
+            spelled_out = np.full(len(size), None, dtype=object)
+            for slot in np.flatnonzero(capped & (people.family[self.owners] == valuation.STEP)).tolist():
+                spelled_out[slot] = values[slot].tolist()
         self.sizes: list[int] = size.tolist()
         self.bids = world.log.table(
             "bid", self.round, self.buyer, self.owners, BROKER, people.family[self.owners],
-            people.rate[self.owners], budget, size, values[:, -1], None,
+            people.rate[self.owners], budget, size, values[:, -1], spelled_out,
         )  # fmt: skip
 
     def judge(self, offers: Offers) -> Judgement:

@@ -6,6 +6,8 @@ import gc
 import json
 import os
 import platform
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -103,6 +105,8 @@ def simulate(world: World, progress: Progress | None = None) -> None:
         world.ledger.settle()
         if progress is not None:
             progress(done, total)
+        if interrupted():
+            raise KeyboardInterrupt
 
     for index, spec in enumerate(buyers):
         model = None
@@ -110,9 +114,33 @@ def simulate(world: World, progress: Progress | None = None) -> None:
             model = create_model(spec.model, world.data, world.streams, index)
         broker = Broker(world, index, spec, model)
         world.env.process(Buyer(world, index, spec, model, broker, after_round).buy())
-    with _few_collections():
+    with _few_collections(), _interrupts_between_rounds() as interrupted:
         world.env.run()
     world.ledger.settle()
+
+
+@contextmanager
+def _interrupts_between_rounds() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM wait for the end of a round, so that no event is torn; a second one does not wait.
+
+    Signals can only be handled in the main thread; elsewhere everything stays as it is.
+    """
+    asked = False
+    before: dict[int, Any] = {}
+
+    def note(number: int, frame: Any) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -136,8 +164,8 @@ def _claim(folder: Path) -> None:
             raise InputError(f"{folder} is not empty: a run needs a new or empty directory; name another with --out")
     except (FileExistsError, NotADirectoryError):
         raise InputError(f"{folder} is a file; a run needs a new or empty directory") from None
-    except PermissionError as error:
-        raise InputError(f"{folder} cannot be written: {error}") from None
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made or read: {error}") from None
 
 
 def _describe(scenario: Scenario) -> dict[str, Any]:

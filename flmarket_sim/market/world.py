@@ -10,6 +10,7 @@ import simpy
 from numpy.typing import NDArray
 
 from flmarket_sim import registry
+from flmarket_sim.errors import ContractError, plugin_errors
 from flmarket_sim.eventlog import EventLog
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.market.delays import Delay
@@ -28,7 +29,7 @@ class Observation(NamedTuple):
 
     privacy_sold: float
     value_sold: float
-    true_error: float
+    true_error: float | None
 
 
 @dataclass
@@ -71,12 +72,20 @@ class World:
             return money
         return money * float(self.truthful_values[self.bidders(buyer, round_number), -1].sum())
 
+    def delays(self, uniform: Floats) -> Floats:
+        """Delays in seconds, as the delay model makes them; refused unless finite and at least 0."""
+        with plugin_errors("delay", self.delay.name):
+            seconds = np.asarray(self.delay.seconds(uniform), dtype=np.float64)
+        if seconds.shape != uniform.shape or not (np.isfinite(seconds) & (seconds >= 0)).all():
+            raise ContractError(f"delay {self.delay.name!r} must give finite delays of at least 0, one for each number")
+        return seconds
+
     def buyer_delays(self, buyer: int, round_number: int) -> list[float]:
         """Seconds that announcement, delivery and payment take between buyer and broker."""
         if not self.delay.random:
-            return list(map(float, self.delay.seconds(np.zeros(3))))
+            return list(map(float, self.delays(np.zeros(3))))
         uniform = self.streams.generator(Purpose.WORLD, buyer, round_number, TO_BUYER).random(3)
-        return list(map(float, self.delay.seconds(uniform)))
+        return list(map(float, self.delays(uniform)))
 
     def _truthful_values(self) -> Floats:
         """(N, M) what owners truly ask at each level, by columns so that a million owners take one pass a level."""

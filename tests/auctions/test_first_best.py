@@ -66,13 +66,18 @@ def test_step_owners_are_bought_whole_and_nearly_as_well_as_the_best_subset():
 
 def test_it_never_spends_more_than_there_is_and_no_mechanism_beats_it():
     rng = np.random.default_rng(2)
-    truth = random_profiles(rng, 100, 10)
-    money = rng.uniform(0.1, 2.0, 100) * truth.total_value()
-    floor = first_best(truth, money)
-    assert (floor.spending <= money * (1 + 1e-9)).all()
-    for name in ("all-in", "all-in-critical", "proportional-share", "pay-as-bid", "posted-price"):
-        outcome = fm.auctions.create(name).decide(truth.bids(), money, rng)
-        assert (bound(outcome.privacy_loss, truth.data_size) >= floor.error_bound * (1 - 1e-6)).all(), name
+    for n, families in (
+        (10, ("linear", "quadratic", "sqrt", "exponential")),
+        (2, ("step", "linear")),
+        (3, ("step", "linear")),
+    ):
+        truth = random_profiles(rng, 300, n, families)
+        money = rng.uniform(0.1, 2.0, 300) * truth.total_value()
+        floor = first_best(truth, money)
+        assert (floor.spending <= money * (1 + 1e-9)).all()
+        for name in ("all-in", "all-in-critical", "proportional-share", "pay-as-bid", "posted-price"):
+            outcome = fm.auctions.create(name).decide(truth.bids(), money, rng)
+            assert (bound(outcome.privacy_loss, truth.data_size) >= floor.error_bound * (1 - 1e-6)).all(), name
 
 
 def test_enough_money_buys_everything():

@@ -31,6 +31,16 @@ class WithBatchNorm(TwoLayers):
         self.norm = torch.nn.BatchNorm1d(features)
 
 
+class OneLogit(torch.nn.Linear):
+    def __init__(self, features, classes):
+        super().__init__(features, 1)
+
+
+class WithDropout(torch.nn.Linear):
+    def forward(self, x):
+        return torch.nn.functional.dropout(super().forward(x), training=True)
+
+
 @pytest.fixture(scope="module")
 def data():
     return registry.datasets.create("synthetic", records=600, features=6, classes=3, test_records=200).load(Streams(1))
@@ -103,3 +113,12 @@ def test_what_cannot_be_a_model_is_refused(data):
         TorchModel(WithBatchNorm, 6, 3, {}, seed=0)
     with pytest.raises(InputError, match="not a torch"):
         TorchModel(dict, 6, 3, {}, seed=0)
+    for cls, message in (
+        (torch.nn.ReLU, "cannot be built"),
+        (torch.nn.Identity, "no parameters"),
+        (torch.nn.Embedding, "does not work"),
+        (OneLogit, r"must map \(records, 6\) to \(records, 3\) logits, gives \(3, 1\)"),
+        (WithDropout, "does not work"),
+    ):
+        with pytest.raises(InputError, match=message):
+            TorchModel(cls, 6, 3, {}, seed=0)

@@ -45,3 +45,44 @@ class Lottery(Everybody):
         wins = rng.random(bids.shape) < 0.5
         whole = super().decide(bids, budget, rng)
         return Outcome(whole.privacy_loss * wins, whole.payment * wins)
+
+
+class HeavyRule:
+    """Weights that sum to more than one."""
+
+    name = "heavy"
+
+    def weights(self, privacy_loss, data_size, clip=1.0):
+        return np.full(privacy_loss.shape, 3.0)
+
+
+class NanRule(HeavyRule):
+    """Weights that are no numbers."""
+
+    name = "nan"
+
+    def weights(self, privacy_loss, data_size, clip=1.0):
+        return np.full(privacy_loss.shape, np.nan)
+
+
+class CrashingRule(HeavyRule):
+    """Fails."""
+
+    name = "crashing"
+
+    def weights(self, privacy_loss, data_size, clip=1.0):
+        return 1 / 0
+
+
+class Picky:
+    """Objects to its option."""
+
+    name = "picky"
+    guarantees: dict[str, str] = {}
+
+    def __init__(self, chance: float = 2.0) -> None:
+        if chance > 1:
+            raise ValueError("a chance above 1")
+
+    def decide(self, bids, budget, rng):
+        return None

@@ -4,10 +4,11 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 import flmarket_sim as fm
 from flmarket_sim.errors import ContractError, InputError
-from flmarket_sim.eventlog import BROKER, buyer_id
+from flmarket_sim.eventlog import BROKER, buyer_id, writer
 from flmarket_sim.market import owner as owner_module
 from flmarket_sim.privacy import unit_noise
 from flmarket_sim.scenario_file import build_scenario
@@ -299,3 +300,69 @@ def test_a_model_that_runs_away_is_said_to(tmp_path):
     data = {"data": {"name": "synthetic", "records": 4000}, "model": {"name": "logistic", "learning_rate": 1e308}}
     with pytest.raises(InputError, match="learning rate"):
         fm.run(build_scenario(data), tmp_path / "run")
+
+
+def test_a_rule_that_breaks_its_contract_is_stopped(tmp_path):
+    for name, message in (("HeavyRule", "must sum to 1"), ("NanRule", "finite"), ("CrashingRule", "ZeroDivisionError")):
+        data = {
+            "data": {"name": "synthetic", "records": 4000},
+            "model": {"name": "none"},
+            "aggregation": {"name": HERE + name},
+        }
+        with pytest.raises(ContractError, match=message):
+            fm.run(build_scenario(data), tmp_path / name)
+
+
+def test_a_capped_step_owner_spells_out_her_values(market):
+    run = market(owners={"count": 12, "lifetime_budget": 2.5, "families": ["step"]}, rounds=6, budget={"factor": 2.0})
+    truth = {row["owner"]: row for row in fm.read_owners(run).to_pylist()}
+    capped = [bid for bid in rows(run, "bid") if bid["privacy_budget"] < truth[bid["sender"]]["privacy_budget"]]
+    assert capped
+    for bid in capped:
+        owner = truth[bid["sender"]]
+        assert bid["values"] == pytest.approx([owner["rate"] * owner["data_size"] * owner["privacy_budget"]] * 8)
+
+
+def test_torch_models_give_the_same_bytes_on_one_and_two_threads(tmp_path):
+    data = {
+        "rounds": 2,
+        "data": {"name": "synthetic", "records": 30_000, "features": 122},
+        "owners": {"count": 4, "families": ["linear"], "privacy_budget": 1e5},
+        "market": {"bidders": 4},
+        "model": {"name": "tests.learning.test_models:TwoLayers"},
+    }
+    before, hashes = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            hashes.append(fm.run(build_scenario(data), tmp_path / str(threads)).info["log"]["sha256"])
+    finally:
+        torch.set_num_threads(before)
+    assert hashes[0] == hashes[1]
+
+
+def test_many_buyers_fit_into_one_log(market):
+    buyers = [{"name": f"b{i}"} for i in range(100)]
+    assert len({row["buyer"] for row in rows(market(buyers=buyers, rounds=1), "round")}) == 100
+
+
+def test_an_interrupt_in_the_middle_of_a_flush_loses_and_doubles_nothing(tmp_path, monkeypatch):
+    """Whatever stops a flush, closing the log afterwards writes each event once."""
+    torn = []
+    original = writer._KindWriter._from_blocks
+
+    def tear(self, blocks):
+        if not torn and self.folder.name == "kind=bid":
+            torn.append(True)
+            raise KeyboardInterrupt
+        return original(self, blocks)
+
+    monkeypatch.setattr(writer._KindWriter, "_from_blocks", tear)
+    monkeypatch.setattr(writer, "EVENTS_PER_FLUSH", 100)
+    scenario = build_scenario({"data": {"name": "synthetic", "records": 4000}, "model": {"name": "none"}})
+    with pytest.raises(KeyboardInterrupt):
+        fm.run(scenario, tmp_path / "run")
+    info = fm.read_run(tmp_path / "run")
+    assert info["outcome"] == "interrupted" and torn
+    seqs = [seq for kind in fm.eventlog.KINDS for seq in fm.read_events(tmp_path / "run", kind).column("seq").to_pylist()]
+    assert len(seqs) == len(set(seqs)) == info["log"]["events"] == max(seqs)

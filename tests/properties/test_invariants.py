@@ -110,8 +110,8 @@ def check_promises(run, data):
         assert row["privacy_sold"] <= data["owners"].get("lifetime_budget", float("inf")) * (1 + 1e-9)
 
     truthful = {b["name"] for b in data["buyers"] if b["auction"]["name"] in ("all-in-critical", "proportional-share")}
-    for key in payments:  # truthful owners never lose there
+    for key, decision in accepted.items():  # truthful owners never lose there: no offer is below cost
         if key[0] in truthful:
-            assert payments[key]["amount"] >= accepted[key]["value"] * (1 - 1e-9)
+            assert decision["reason"] != "below cost" and offers[key]["payment"] >= decision["value"] * (1 - 1e-9)
     events = sum(fm.read_events(run, kind).num_rows for kind in fm.eventlog.KINDS)
     assert fm.read_run(run)["log"]["events"] == events

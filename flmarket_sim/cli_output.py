@@ -1,0 +1,72 @@
+"""How the command line shows things: consoles, progress bars, tables, JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+stdout, stderr = Console(), Console(stderr=True)
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=stderr, transient=True) as bar:
+        task = bar.add_task(f"{what}: preparing", total=None)
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, description=f"{what}: rounds")
+
+        yield report
+
+
+@contextmanager
+def training_progress(what: str) -> Iterator[Callable[[int, int, dict[str, float]], None]]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=stderr, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+
+        def report(done: int, total: int, metrics: dict[str, float]) -> None:
+            shown = "  ".join(f"{key} {metrics[key]:.3f}" for key in ("error", "regret", "ir") if key in metrics)
+            bar.update(task, completed=done, total=total, description=f"{what}  {shown}")
+
+        yield report
+
+
+def print_rows(rows: list[dict[str, str]]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for head in rows[0]:
+        table.add_column(head, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(value) for value in row.values()))
+    stdout.print(table)
+
+
+def print_json(content: Any) -> None:
+    sys.stdout.write(json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity and no nan: they become text and null."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and value != value:
+        return None
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return "inf" if value > 0 else "-inf"
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,0 +1,122 @@
+"""Weights of learned auctions: ours as safetensors with metadata, the authors' .pt files read without trusting them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pickle
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+from flmarket_sim.errors import InputError
+from flmarket_sim.mechanism_design.menu_network import MenuNetwork
+from flmarket_sim.mechanism_design.paper_network import PaperNetwork
+
+SHIPPED = Path(__file__).with_name("weights")
+FORMAT = "1"
+
+
+@dataclass
+class Learned:
+    """A network, how its output is to be read, and where it comes from."""
+
+    network: nn.Module
+    mechanism: str
+    deterministic: bool
+    keeps_zero: bool = True
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def shipped(mechanism: str, rule: str) -> dict[str, Path]:
+    """Names of the weights inside the package for a mechanism and a rule (the randomised nets are trained without one)."""
+    end = f".{mechanism}.{rule}.safetensors" if mechanism == "dm-regretnet" else f".{mechanism}.safetensors"
+    return {path.name.removesuffix(end): path for path in sorted(SHIPPED.glob(f"*{end}"))}
+
+
+def load(weights: str | Path, mechanism: str, rule: str) -> Learned:
+    """Weights by name (`paper-iid`), or from a file: .safetensors of ours or .pt of the authors."""
+    known = shipped(mechanism, rule)
+    path = known.get(str(weights), Path(weights))
+    if not path.is_file():
+        names = ", ".join(known) or "none"
+        raise InputError(
+            f"there are no weights {str(weights)!r} for {mechanism!r} with {rule!r}: neither a file nor one of {names}"
+        )
+    learned = load_pt(path) if path.suffix == ".pt" else load_safetensors(path)
+    if learned.mechanism != mechanism:
+        raise InputError(f"{path} has the weights of {learned.mechanism!r}, not of {mechanism!r}")
+    return learned
+
+
+def save(path: Path, learned: Learned) -> None:
+    """Writes tensors and metadata; the file appears whole or not at all."""
+    network = learned.network
+    facts = {
+        "format": FORMAT,
+        "mechanism": learned.mechanism,
+        "network": network.kind,
+        "n": network.n,
+        "levels": network.levels,
+        "hidden": network.hidden,
+        "deterministic": learned.deterministic,
+    } | learned.facts
+    fresh = path.with_name(f".{path.name}.new")
+    tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
+    save_file(tensors, fresh, metadata={"flmarket": json.dumps(facts, sort_keys=True)})
+    fresh.replace(path)
+
+
+def load_safetensors(path: Path) -> Learned:
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads((file.metadata() or {})["flmarket"])
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        network = _build(facts["network"], int(facts["n"]), int(facts["levels"]), int(facts["hidden"]))
+        network.load_state_dict(state)
+        return Learned(network.eval(), str(facts["mechanism"]), bool(facts["deterministic"]), True, facts)
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
+        raise InputError(f"{path} does not hold the weights of a learned auction: {error}") from None
+
+
+def load_pt(path: Path) -> Learned:
+    """The authors' format (shared/reference/FORMAT.md). Only tensors and plain data are read: no code from the file runs."""
+    try:
+        with torch.serialization.safe_globals([argparse.Namespace]):
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except (
+        pickle.UnpicklingError,
+        RuntimeError,
+        EOFError,
+        OSError,
+        ValueError,
+        KeyError,
+        AttributeError,
+        IndexError,
+    ) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(f"{path} is refused: it is not a checkpoint of tensors and plain data only ({reason})") from None
+    try:
+        arch, state = content["arch"], content["state_dict"]
+        n, levels, hidden = int(arch["n_agents"]), int(arch["n_items"]), int(arch["hidden_layer_size"])
+        deterministic = arch["a_activation"] == "deterministic"
+        network = PaperNetwork(n, levels, hidden)
+        network.load_state_dict({name.removeprefix("module."): tensor for name, tensor in state.items()})
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise InputError(f"{path} is not one of the authors' checkpoints: {error}") from None
+    mechanism = "dm-regretnet" if deterministic else "m-regretnet" if levels > 1 else "regretnet"
+    facts = {"n": n, "levels": levels, "source": "published by the paper's authors", "name": str(content.get("name", ""))}
+    return Learned(network.eval(), mechanism, deterministic, keeps_zero=False, facts=facts)
+
+
+def _build(kind: str, n: int, levels: int, hidden: int) -> nn.Module:
+    if kind == "menu":
+        return MenuNetwork(levels, hidden)
+    if kind == "paper":
+        return PaperNetwork(n, levels, hidden)
+    raise ValueError(f"unknown network {kind!r}")

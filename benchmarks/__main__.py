@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("aggregation", "learning_run", "throughput", "disk", "population")
+NAMES = ("aggregation", "learning_run", "throughput", "disk", "population", "learned")
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -141,10 +142,14 @@ def train(
         raise InputError(f"there is no folder {out.parent}")
     torch.set_num_threads(threads)
     market = load_scenario(scenario, overrides or ())
-    with training_progress(mechanism) as report:
-        learned = training.train(
-            mechanism, market, rule, out, preset_name=preset, seed=seed, steps=steps, levels=levels, progress=report
-        )
+    settings = training.preset(preset, mechanism)
+    if steps is not None:
+        settings = replace(settings, steps=steps)
+    try:
+        with training_progress(mechanism) as report:
+            learned = training.train(mechanism, market, rule, out, settings, seed=seed, levels=levels, progress=report)
+    except KeyboardInterrupt:
+        raise FlmarketError("interrupted; the same command goes on from the last epoch") from None
     metrics = learned.facts["metrics"]
     if as_json:
         print_json({"weights": str(out)} | learned.facts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -11,9 +12,11 @@ from flmarket_sim.bids import BidBatch
 from flmarket_sim.errors import InputError
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from flmarket_sim.mechanism_design.checkpoints import Learned
 
-CHUNK = 8192  # markets in one pass of the network
+CHUNK = 1024  # markets in one pass of the network
 
 
 class _LearnedAuction:
@@ -28,20 +31,25 @@ class _LearnedAuction:
         self.learned: Learned = checkpoints.load(weights, self.name, rule)
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
-        chance, payment = self._levels(bids, budget)
-        if self.learned.deterministic:
-            level = chance.argmax(axis=2)
-        else:
-            level = (rng.random(bids.shape)[..., None] >= np.cumsum(chance, axis=2)).sum(axis=2)
-            level = np.minimum(level, chance.shape[2] - 1)
-        paid = np.take_along_axis(payment, level[..., None], axis=2)[..., 0]
-        return Outcome(bids.privacy_budget * (level / (chance.shape[2] - 1)), paid)
+        """One draw; deterministic auctions draw nothing."""
+        lots = None if self.learned.deterministic else rng.random(bids.shape)
+        loss, paid = np.empty(bids.shape), np.empty(bids.shape)
+        for rows, chance, payment in self._chunks(bids, budget):
+            if lots is None:
+                level = chance.argmax(-1)
+            else:
+                level = (torch_from(lots[rows])[..., None] >= chance.cumsum(-1)).sum(-1).clamp(max=chance.shape[-1] - 1)
+            loss[rows] = level.numpy() / (chance.shape[-1] - 1)
+            paid[rows] = payment.gather(-1, level[..., None])[..., 0].numpy()
+        return Outcome(bids.privacy_budget * loss, paid)
 
     def expected(self, bids: BidBatch, budget: Floats) -> tuple[Floats, Floats]:
         """(K, n, M + 1) chance and payment of every level, "nothing" first."""
-        return self._levels(bids, budget)
+        parts = [(chance.double().numpy(), payment.double().numpy()) for _, chance, payment in self._chunks(bids, budget)]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
-    def _levels(self, bids: BidBatch, budget: Floats) -> tuple[Floats, Floats]:
+    def _chunks(self, bids: BidBatch, budget: Floats) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """Chances and payments, some thousand markets at a time."""
         import torch
 
         from flmarket_sim.mechanism_design.level_outcome import Reports, outcome_of
@@ -52,16 +60,19 @@ class _LearnedAuction:
         if n and bids.shape[1] != n:
             raise InputError(f"auction {self.name!r}: these weights were trained for {n} bidders, not for {bids.shape[1]}")
         values = bids.at_levels(int(network.levels))  # type: ignore[arg-type]
-        parts: list[tuple[Floats, Floats]] = []
         with torch.inference_mode():
             for begin in range(0, len(values), CHUNK):
                 rows = slice(begin, begin + CHUNK)
                 arrays = (values[rows], bids.privacy_budget[rows], bids.data_size[rows], money[rows])
-                reports = Reports(*(torch.from_numpy(np.ascontiguousarray(a)) for a in arrays))
+                reports = Reports(*(torch_from(array) for array in arrays))
                 found = outcome_of(network, reports, deterministic=learned.deterministic, keeps_zero=learned.keeps_zero)
-                parts.append((found.chance.numpy(), found.payment.numpy()))
-        chance, payment = (np.concatenate(column).astype(np.float64) for column in zip(*parts, strict=True))
-        return chance, payment
+                yield rows, found.chance, found.payment
+
+
+def torch_from(array: Floats) -> Tensor:
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(array))
 
 
 class RegretNet(_LearnedAuction):

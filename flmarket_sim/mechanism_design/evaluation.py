@@ -13,7 +13,7 @@ from flmarket_sim import aggregation
 from flmarket_sim.auctions.contract import Auction
 from flmarket_sim.auctions.first_best import first_best
 from flmarket_sim.bids import Profiles
-from flmarket_sim.mechanism_design.search import best_gains
+from flmarket_sim.mechanism_design.search import best_gains, expected_utility
 from flmarket_sim.population import draw_profiles
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.scenario import Scenario
@@ -26,7 +26,7 @@ class Score:
     """One mechanism at one budget factor (or a range of them).
 
     error_bound and its 95 % confidence half-width are means over valid markets; ratio is mean error over mean first-best
-    of the same markets; ir_violation is the mean shortfall of payment over cost, relative to cost; regret is the mean
+    of the same markets; ir_violation is the mean expected shortfall of payment below cost, relative to cost; regret is the mean
     gain / cost of the best lies found over `regret_profiles` markets, with its 95 % half-width (None: not searched).
     """
 
@@ -71,11 +71,8 @@ def evaluate(
         weights = aggregation.create(rule).weights(outcome.privacy_loss, truth.data_size, clip)
         error = aggregation.error_bound(weights, outcome.privacy_loss, truth.data_size, clip)
         valid = np.isfinite(error)
-        cost = truth.value(outcome.privacy_loss)
-        least = truth.value(truth.privacy_budget / bids.levels)
-        shortfall = np.where(outcome.privacy_loss > 0, np.maximum(cost - outcome.payment, 0.0), 0.0) / np.maximum(
-            cost, least
-        )
+        utility, cost = expected_utility(auction, truth, bids, budget)
+        shortfall = np.maximum(-utility, 0.0) / cost
         regret = half = None
         if regret_profiles:
             rows = slice(0, regret_profiles)

@@ -58,6 +58,7 @@ def _favourite(menu: Tensor, values: Tensor, temperature: float | None) -> Level
     utility = payment - torch.cat([torch.zeros_like(values[..., :1]), values], dim=-1)
     if temperature is None:
         best = utility.shape[-1] - 1 - utility.flip(-1).argmax(-1)
-        return LevelOutcome(nn.functional.one_hot(best, utility.shape[-1]).to(menu.dtype), payment)
+        chance = torch.zeros(utility.shape, dtype=torch.float32).scatter_(-1, best[..., None], 1.0)
+        return LevelOutcome(chance, payment)
     scale = payment[..., -1:].detach().clamp(min=1e-9)
     return LevelOutcome(torch.softmax(utility / scale / temperature, dim=-1), payment)

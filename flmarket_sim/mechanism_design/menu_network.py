@@ -45,8 +45,17 @@ class MenuNetwork(nn.Module):
         facts = torch.stack([torch.log(privacy_budget), log_share / 2.0, wealth[:, None].expand(-1, n)], dim=-1)
         each = self.embed(torch.cat([prices, facts], dim=-1))
         everybody = torch.cat([each.mean(1), each.amax(1)], dim=-1)
-        out = self.offer(torch.cat([each, everybody[:, None].expand(-1, n, -1)], dim=-1))
+        out = self._offer(each, everybody)
         logits = torch.cat([out[..., 0] + log_share, self.unspent(everybody) + math.log(n)], dim=1)
         fraction = torch.softmax(logits, dim=1)[:, :-1]
         curve = torch.softmax(out[..., 1:], dim=-1).cumsum(-1)
         return fraction[..., None] * curve * budget[:, None, None]
+
+    def _offer(self, each: Tensor, everybody: Tensor) -> Tensor:
+        """The offer network on (own embedding, everybody's). In use, everybody's part of its first layer is computed once a market."""
+        if self.training:
+            both = torch.cat([each, everybody[:, None].expand(-1, each.shape[1], -1)], dim=-1)
+            return torch.as_tensor(self.offer(both))
+        weight, bias = self.offer[0].parameters()
+        shared = nn.functional.linear(everybody, weight[:, self.hidden :], bias)
+        return torch.as_tensor(self.offer[1:](nn.functional.linear(each, weight[:, : self.hidden]) + shared[:, None]))

@@ -64,9 +64,7 @@ def best_gains(
     one, at least 1). Randomised auctions are judged by expected utility.
     """
     bids = truth.bids(levels)
-    honest = _utility(auction, truth, bids, budget)
-    outcome = _losses(auction, bids, budget)
-    cost = np.maximum(outcome, truth.value(truth.privacy_budget / levels))
+    honest, cost = expected_utility(auction, truth, bids, budget)
     best = honest.copy()
     for i in range(truth.shape[1]):
         rng = Streams(seed).generator(Purpose.SEARCH, i)
@@ -81,6 +79,12 @@ def best_gains(
                     kept.better(candidate, mask)
                     best[mask, i] = utility[mask]
     return Gains(honest, best, cost)
+
+
+def expected_utility(auction: Auction, truth: Profiles, bids: BidBatch, budget: Floats) -> tuple[Floats, Floats]:
+    """(K, n) utility of the truth, and the cost that gains and losses are measured against (see `Gains`)."""
+    least = truth.value(truth.privacy_budget / bids.levels)
+    return _utility(auction, truth, bids, budget), np.maximum(_losses(auction, bids, budget), least)
 
 
 def _random(truth: Profiles, i: int, kept: _Reports, levels: int, rng: np.random.Generator) -> _Reports:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,8 @@ class Settings:
 
 def preset(name: str, mechanism: str) -> Settings:
     """The settings of a preset for a mechanism."""
+    if mechanism not in MECHANISMS:
+        raise InputError(f"{mechanism!r} cannot be trained; choose one of {', '.join(MECHANISMS)}")
     deterministic = MECHANISMS[mechanism][1]
     if name == "paper":
         return Settings("paper", "paper", 5000, 1024, 1e-3, "ascent", 100, (0.125, 0.125), steps_per_epoch=100)
@@ -235,17 +237,13 @@ def train(
     scenario: Scenario,
     rule: str,
     out: Path,
+    settings: Settings,
     *,
-    preset_name: str = "fast",
     seed: int = 0,
-    steps: int | None = None,
     levels: int | None = None,
     progress: Progress | None = None,
 ) -> Learned:
     """Trains a mechanism into `out` (.safetensors), metrics beside it. An unfinished training beside it is taken up again."""
-    settings = preset(preset_name, mechanism)
-    if steps is not None:
-        settings = replace(settings, steps=steps)
     trainer = Trainer(mechanism, scenario, rule, settings, seed, levels)
     unfinished = out.with_name(out.name + ".training")
     if unfinished.exists():
@@ -262,7 +260,7 @@ def train(
             progress(trainer.step, settings.steps, trainer.history[-1] if trainer.history else {})
     facts = {
         "rule": rule,
-        "preset": preset_name,
+        "preset": settings.preset,
         "seed": seed,
         "steps": settings.steps,
         "scenario": scenario.name,

@@ -50,7 +50,9 @@ class Types(NamedTuple):
 
 def value(family: Tensor, rate: Tensor, size: Tensor, loss: Tensor, step_cost: Tensor) -> Tensor:
     """The families of `valuation.py`, for tensors of one shape."""
-    unit = torch.stack([2 * loss, loss * loss, 2 * loss.sqrt(), torch.expm1(loss), (loss > 0).to(loss.dtype)], dim=-1)
+    sells = loss > 0
+    root = torch.where(sells, torch.where(sells, loss, 1.0).sqrt(), 0.0)  # the slope of a root at 0 is not a number
+    unit = torch.stack([2 * loss, loss * loss, 2 * root, torch.expm1(loss), sells.to(loss.dtype)], dim=-1)
     chosen = unit.gather(-1, family.long()[..., None])[..., 0]
     return torch.where(family == STEP, chosen * step_cost, rate * size * chosen)
 

@@ -107,6 +107,33 @@ def test_data_list_and_check_tell_what_is_there():
     assert flmarket("data", "check", "nsl-kdd").returncode == (1 if missing else 0)
 
 
+def test_evaluate_compares_auctions_in_a_table_json_and_figure(tmp_path):
+    common = ["evaluate", "dm-regretnet", "all-in-critical", "--scenario", "scenarios/paper/iid.toml", "--profiles", "20"]
+    shown = flmarket(*common, "--budgets", "0.5", "--regret", "4")
+    assert (
+        shown.returncode == 0 and "all-in-critical" in shown.stdout and "regret" in shown.stdout and "±" in shown.stdout
+    ), shown.stderr
+    result = flmarket(*common, "--budgets", "0.2:1.0:0.4", "--json", "--figure", tmp_path / "f.png")
+    scores = json.loads(result.stdout)
+    assert [score["budget_factor"] for score in scores] == ["0.2", "0.2", "0.6", "0.6", "1", "1"]
+    assert (tmp_path / "f.png").stat().st_size > 10_000
+    for wrong in (["--budgets", "1:0:1"], ["--budgets", "x"], ["--rule", "no-rule"]):
+        told = flmarket(*common, *wrong)
+        assert told.returncode == 2 and "Traceback" not in told.stderr
+
+
+def test_train_writes_weights_that_can_be_used(tmp_path):
+    market = ["--scenario", "scenarios/quickstart.toml", "--set", "owners.privacy_budget=[0.5,2.0]"]
+    out = tmp_path / "w.safetensors"
+    result = flmarket("train", "dm-regretnet", *market, "--steps", "3", "--out", out, "--json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["steps"] == 3
+    assert fm.auctions.create("dm-regretnet", weights=str(out)).learned.facts["scenario"] == "quickstart"
+    for wrong in (["all-in"], ["dm-regretnet", "--rule", "uniform"], ["dm-regretnet", "--preset", "slow"]):
+        told = flmarket("train", wrong[0], *market, *wrong[1:], "--out", tmp_path / "v.safetensors")
+        assert told.returncode == 2 and "Traceback" not in told.stderr
+
+
 def test_sql_on_a_run(tmp_path):
     flmarket("run", "scenarios/quickstart.toml", "--set", "rounds=2", "--out", tmp_path / "run")
     found = flmarket("sql", tmp_path / "run", "select count(*) as n from bid", "--json")

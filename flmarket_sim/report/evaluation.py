@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.mechanism_design.evaluation import Score
@@ -31,25 +33,41 @@ def factors(text: str) -> list[float] | None:
     )
 
 
+def label(auction: str) -> str:
+    """An auction as it was named, weights from a file by the file's name alone."""
+    name, at, weights = auction.partition("@")
+    return f"{name}@{Path(weights).stem}" if at else name
+
+
 def table(scores: list[Score]) -> Table:
+    """For a terminal of 80 columns; everything else is in the JSON.
+
+    "no sale" is the share of markets in which nothing was bought (shown if there are any), "/ best" the error relative
+    to first-best.
+    """
+    searched, failed = scores[0].regret is not None, any(score.invalid_rate > 0 for score in scores)
+    columns: dict[str, Callable[[Score], str]] = {
+        "error bound": lambda s: f"{s.error_bound:.2f} ± {s.error_half_width:.2f}",
+        "/ best": lambda s: f"{s.ratio:.2f}",
+        "spent": lambda s: f"{s.spent_share:.0%}",
+        "IR viol.": lambda s: f"{s.ir_violation:.3f}",
+    }
+    if failed:
+        columns["no sale"] = lambda s: f"{s.invalid_rate:.1%}"
+    if searched:
+        del columns["spent"]
+        columns["regret"] = lambda s: f"{s.regret:.3f} ± {s.regret_half_width:.3f}"
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for head in ("budget", "auction", "error bound", "invalid", "/ first-best", "spent", "IR violation", "regret"):
-        shown.add_column(head, justify="left" if head == "auction" else "right", overflow="fold")
+    shown.add_column("budget", justify="right", no_wrap=True)
+    shown.add_column("auction", overflow="fold")
+    for head in columns:
+        shown.add_column(head, justify="right", no_wrap=True)
     last = None
     for score in scores:
         if last is not None and last != score.budget_factor:
             shown.add_section()
-        searched = score.regret is not None
-        shown.add_row(
-            "" if last == score.budget_factor else score.budget_factor,
-            score.auction,
-            f"{score.error_bound:.3f} ± {score.error_half_width:.3f}",
-            f"{score.invalid_rate:.1%}",
-            f"{score.ratio:.3f}",
-            f"{score.spent_share:.0%}",
-            f"{score.ir_violation:.4f}",
-            f"{score.regret:.4f} ± {score.regret_half_width:.4f}" if searched else "",
-        )
+        budget = "" if last == score.budget_factor else score.budget_factor
+        shown.add_row(budget, Text(label(score.auction)), *(cell(score) for cell in columns.values()))
         last = score.budget_factor
     return shown
 
@@ -60,26 +78,31 @@ def draw(scores: list[Score], path: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     try:
         by_factor = sorted({float(score.budget_factor) for score in scores})
     except ValueError:
         raise InputError("a figure needs several budget factors: --budgets low:high:step") from None
-    figure, axis = plt.subplots(figsize=(6.5, 4), layout="constrained")
+    figure, axis = plt.subplots(figsize=(6.5, 4.2), layout="constrained")
     names = list(dict.fromkeys(score.auction for score in scores))
     for place, name in enumerate(names):
         mine = [score for score in scores if score.auction == name]
         y = [score.error_bound for score in mine]
         colour = COLOURS[place % len(COLOURS)]
-        axis.plot(by_factor, y, marker="o", markersize=3, color=colour, label=name)
+        axis.plot(by_factor, y, marker="o", markersize=3, color=colour, label=label(name))
         low = [score.error_bound - score.error_half_width for score in mine]
         high = [score.error_bound + score.error_half_width for score in mine]
         axis.fill_between(by_factor, low, high, color=colour, alpha=0.15, linewidth=0)
     floor = [next(s.first_best for s in scores if float(s.budget_factor) == factor) for factor in by_factor]
     axis.plot(by_factor, floor, "--", color="black", label="first-best")
     axis.set(xlabel="budget / value of everything for sale", ylabel="mean error bound", yscale="log")
+    axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.yaxis.set_minor_formatter(NullFormatter())
     axis.grid(alpha=0.3, which="both", linewidth=0.5)
-    axis.legend(frameon=False)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
     try:
         figure.savefig(path, dpi=150)
     except (OSError, ValueError) as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from flmarket_sim.auctions.contract import Floats, Outcome, check_budget
 from flmarket_sim.bids import BidBatch
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from flmarket_sim.mechanism_design.checkpoints import Learned
 
 CHUNK = 1024  # markets in one pass of the network
+SLACK = 2e-6
 
 
 class _LearnedAuction:
@@ -29,24 +31,60 @@ class _LearnedAuction:
         from flmarket_sim.mechanism_design import checkpoints
 
         self.learned: Learned = checkpoints.load(weights, self.name, rule)
+        self._level_count = int(self.learned.network.levels)  # type: ignore[arg-type]
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         """One draw; deterministic auctions draw nothing."""
         lots = None if self.learned.deterministic else rng.random(bids.shape)
-        loss, paid = np.empty(bids.shape), np.empty(bids.shape)
+        share, paid = np.empty(bids.shape), np.empty(bids.shape)
+        if self.learned.network.kind == "menu":
+            for rows, _, favourite, price in self._favourites(bids, budget):
+                share[rows], paid[rows] = favourite / self._level_count, price
+            return Outcome(bids.privacy_budget * share, paid)
         for rows, chance, payment in self._chunks(bids, budget):
             if lots is None:
                 level = chance.argmax(-1)
             else:
                 level = (torch_from(lots[rows])[..., None] >= chance.cumsum(-1)).sum(-1).clamp(max=chance.shape[-1] - 1)
-            loss[rows] = level.numpy() / (chance.shape[-1] - 1)
+            share[rows] = level.numpy() / (chance.shape[-1] - 1)
             paid[rows] = payment.gather(-1, level[..., None])[..., 0].numpy()
-        return Outcome(bids.privacy_budget * loss, paid)
+        return Outcome(bids.privacy_budget * share, paid)
 
     def expected(self, bids: BidBatch, budget: Floats) -> tuple[Floats, Floats]:
         """(K, n, M + 1) chance and payment of every level, "nothing" first."""
-        parts = [(chance.double().numpy(), payment.double().numpy()) for _, chance, payment in self._chunks(bids, budget)]
+        if self.learned.network.kind == "menu":
+            chance, payment = (np.zeros((*bids.shape, self._level_count + 1)) for _ in range(2))
+            for rows, menu, level, paid in self._favourites(bids, budget):
+                payment[rows, :, 1:] = menu
+                np.put_along_axis(payment[rows], level[..., None], paid[..., None], axis=2)
+                np.put_along_axis(chance[rows], level[..., None], 1.0, axis=2)
+            return chance, payment
+        parts = [(z.double().numpy(), p.double().numpy()) for _, z, p in self._chunks(bids, budget)]
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+    def _favourites(self, bids: BidBatch, budget: Floats) -> Iterator[tuple[slice, Floats, NDArray[np.int64], Floats]]:
+        """Menus (k, n, M), each owner's favourite level of hers (0: nothing) and what it pays, some markets at a time.
+
+        Single precision, made safe: menus are `SLACK` below what the network says, so that sums cannot overspend, and
+        what is paid is at least what was asked to the last bit.
+        """
+        import torch
+
+        money = check_budget(bids, budget)
+        network = self.learned.network
+        values = bids.at_levels(self._level_count)
+        with torch.inference_mode():
+            for begin in range(0, len(values), CHUNK):
+                rows = slice(begin, begin + CHUNK)
+                arrays = (values[rows], bids.privacy_budget[rows], bids.data_size[rows], money[rows])
+                reports = [torch.from_numpy(array.astype(np.float32)) for array in arrays]
+                menu = network(*reports).mul_(1.0 - SLACK)
+                utility, favourite = (menu - reports[0]).max(-1)
+                paid = menu.gather(-1, favourite[..., None])[..., 0].double().numpy()
+                asked = np.take_along_axis(values[rows], favourite.numpy()[..., None], axis=2)[..., 0]
+                sells = utility.numpy() >= 0
+                level = np.where(sells, favourite.numpy() + 1, 0)
+                yield rows, menu.numpy(), level, np.where(sells, np.maximum(paid, asked), 0.0)
 
     def _chunks(self, bids: BidBatch, budget: Floats) -> Iterator[tuple[slice, Tensor, Tensor]]:
         """Chances and payments, some thousand markets at a time."""
@@ -59,7 +97,7 @@ class _LearnedAuction:
         n = int(network.n)  # type: ignore[arg-type]
         if n and bids.shape[1] != n:
             raise InputError(f"auction {self.name!r}: these weights were trained for {n} bidders, not for {bids.shape[1]}")
-        values = bids.at_levels(int(network.levels))  # type: ignore[arg-type]
+        values = bids.at_levels(self._level_count)
         with torch.inference_mode():
             for begin in range(0, len(values), CHUNK):
                 rows = slice(begin, begin + CHUNK)

@@ -12,6 +12,7 @@ ratios of money to money: prices relative to a share of the budget in proportion
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
@@ -43,13 +44,16 @@ class MenuNetwork(nn.Module):
         prices = torch.log(values / fair[..., None] + 1e-6).clamp(-6.0, 6.0) / 2.0
         wealth = torch.log(budget / values[..., -1].sum(1) + 1e-6).clamp(-6.0, 6.0)
         facts = torch.stack([torch.log(privacy_budget), log_share / 2.0, wealth[:, None].expand(-1, n)], dim=-1)
-        each = self.embed(torch.cat([prices, facts], dim=-1))
+        owners = torch.cat([prices, facts], dim=-1)
+        each = self.embed(owners) if self.training else _in_place(self.embed, owners)
         everybody = torch.cat([each.mean(1), each.amax(1)], dim=-1)
         out = self._offer(each, everybody)
         logits = torch.cat([out[..., 0] + log_share, self.unspent(everybody) + math.log(n)], dim=1)
         fraction = torch.softmax(logits, dim=1)[:, :-1]
-        curve = torch.softmax(out[..., 1:], dim=-1).cumsum(-1)
-        return fraction[..., None] * curve * budget[:, None, None]
+        if self.training:
+            return fraction[..., None] * torch.softmax(out[..., 1:], dim=-1).cumsum(-1) * budget[:, None, None]
+        steps = out[..., 1:].clamp(-60.0, 60.0).exp_().cumsum(-1)  # the same curve in fewer passes
+        return steps.mul_((fraction * budget[:, None])[..., None] / steps[..., -1:])
 
     def _offer(self, each: Tensor, everybody: Tensor) -> Tensor:
         """The offer network on (own embedding, everybody's). In use, everybody's part of its first layer is computed once a market."""
@@ -58,4 +62,11 @@ class MenuNetwork(nn.Module):
             return torch.as_tensor(self.offer(both))
         weight, bias = self.offer[0].parameters()
         shared = nn.functional.linear(everybody, weight[:, self.hidden :], bias)
-        return torch.as_tensor(self.offer[1:](nn.functional.linear(each, weight[:, : self.hidden]) + shared[:, None]))
+        return _in_place(list(self.offer)[1:], nn.functional.linear(each, weight[:, : self.hidden]).add_(shared[:, None]))
+
+
+def _in_place(layers: Iterable[nn.Module], x: Tensor) -> Tensor:
+    """Layers applied without keeping what lies between: for use, where nothing is differentiated."""
+    for layer in layers:
+        x = nn.functional.silu(x, inplace=True) if isinstance(layer, nn.SiLU) else layer(x)
+    return x

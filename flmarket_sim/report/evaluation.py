@@ -57,7 +57,7 @@ def table(scores: list[Score]) -> Table:
     if searched:
         del columns["spent"]
         columns["regret"] = lambda s: f"{s.regret:.3f} ± {s.regret_half_width:.3f}"
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
     shown.add_column("budget", justify="right", no_wrap=True)
     shown.add_column("auction", overflow="fold")
     for head in columns:

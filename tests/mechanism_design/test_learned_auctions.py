@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import flmarket_sim as fm
 from flmarket_sim.mechanism_design.checkpoints import shipped
@@ -84,3 +85,15 @@ def test_the_search_finds_nothing_where_there_is_nothing_and_something_where_the
     assert quiet.relative.max() <= 1e-9
     loud = best_gains(fm.auctions.create("pay-as-bid"), truth, money)
     assert (loud.relative > 0.05).mean() > 0.2
+
+
+def test_the_network_says_the_same_in_use_as_in_training():
+    network = fm.auctions.create("dm-regretnet").learned.network
+    truth = random_profiles(np.random.default_rng(9), 200, 7)
+    bids, money = truth.bids(), np.random.default_rng(9).uniform(0.05, 2.0, 200) * truth.total_value()
+    reports = [torch.from_numpy(a.astype(np.float32)) for a in (bids.values, bids.privacy_budget, bids.data_size, money)]
+    with torch.no_grad():
+        used = network(*reports)
+        trained = network.train()(*reports)
+        network.eval()
+    assert used.numpy() == pytest.approx(trained.numpy(), rel=1e-4, abs=1e-6 * money.max())

@@ -167,12 +167,3 @@ class BidBatch:
     def take(self, rows: Any) -> BidBatch:
         """The markets `rows` (any index of the first axis)."""
         return BidBatch(self.values[rows], self.privacy_budget[rows], self.data_size[rows])
-
-
-@dataclass(frozen=True, slots=True)
-class Bid:
-    """One owner's report in the market. `values[m-1]` is the money asked for m/M of `privacy_budget`."""
-
-    values: Floats
-    privacy_budget: float
-    data_size: float

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flmarket_sim import cli_data, registry
-from flmarket_sim.cli_output import AsJson, print_json, print_rows, progress, stderr, stdout, training_progress
+from flmarket_sim.cli_output import AsJson, print_json, print_rows, progress, stderr, stdout
 from flmarket_sim.errors import FlmarketError, InputError
 
 app = typer.Typer(
@@ -146,7 +146,7 @@ def train(
     if steps is not None:
         settings = replace(settings, steps=steps)
     try:
-        with training_progress(mechanism) as report:
+        with progress(mechanism, "steps") as report:
             learned = training.train(mechanism, market, rule, out, settings, seed=seed, levels=levels, progress=report)
     except KeyboardInterrupt:
         raise FlmarketError("interrupted; the same command goes on from the last epoch") from None
@@ -179,7 +179,7 @@ def evaluate(
 
     made = {name: _auction(name) for name in auctions}
     market = load_scenario(scenario, overrides or ())
-    with progress("evaluate") as tell:
+    with progress("evaluate", "budgets") as tell:
         scores = sweep(made, market, report.factors(budgets), profiles, rule, regret, seed, tell)
     if figure is not None:
         report.draw(scores, figure)

@@ -20,26 +20,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+def progress(what: str, step: str = "rounds") -> Iterator[Callable[..., None]]:
+    """A bar on stderr; yields `report(done, total)`, or with a third argument the numbers to show beside it."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=stderr, transient=True) as bar:
         task = bar.add_task(f"{what}: preparing", total=None)
 
-        def report(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, description=f"{what}: rounds")
-
-        yield report
-
-
-@contextmanager
-def training_progress(what: str) -> Iterator[Callable[[int, int, dict[str, float]], None]]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=stderr, transient=True) as bar:
-        task = bar.add_task(what, total=None)
-
-        def report(done: int, total: int, metrics: dict[str, float]) -> None:
-            shown = "  ".join(f"{key} {metrics[key]:.3f}" for key in ("error", "regret", "ir") if key in metrics)
-            bar.update(task, completed=done, total=total, description=f"{what}  {shown}")
+        def report(done: int, total: int, metrics: dict[str, float] | None = None) -> None:
+            shown = "".join(f"  {key} {value:.3f}" for key, value in (metrics or {}).items() if key != "step")
+            bar.update(task, completed=done, total=total, description=f"{what}: {step}{shown}")
 
         yield report
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from flmarket_sim.aggregation.contract import AggregationRule
 from flmarket_sim.aggregation.opt_aggr import OptAggr
 from flmarket_sim.registry import aggregation
 
@@ -21,11 +22,13 @@ def error_bound_under(rule: str, privacy_loss: torch.Tensor, data_size: torch.Te
     return error_bound_with(aggregation.create(rule), privacy_loss, data_size, clip)
 
 
-def error_bound_with(rule: object, privacy_loss: torch.Tensor, data_size: torch.Tensor, clip: float) -> torch.Tensor:
+def error_bound_with(
+    rule: AggregationRule, privacy_loss: torch.Tensor, data_size: torch.Tensor, clip: float
+) -> torch.Tensor:
     with torch.no_grad():
         loss = privacy_loss.detach().double().cpu().numpy()
         size = data_size.detach().double().cpu().numpy()
-        fixed = rule.weights(loss, size, clip)  # type: ignore[attr-defined]
+        fixed = rule.weights(loss, size, clip)
         weights = torch.from_numpy(fixed).to(privacy_loss)
         share = data_size / data_size.sum(dim=1, keepdim=True)
         squared_bias = (clip * (weights - share).abs().sum(dim=1)) ** 2

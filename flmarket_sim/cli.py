@@ -8,14 +8,14 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from flmarket_sim import cli_data, registry
-from flmarket_sim.cli_output import AsJson, print_json, print_rows, progress, stderr, stdout
+from flmarket_sim import cli_audit, cli_data, cli_probe, registry
+from flmarket_sim.cli_output import AsJson, Overrides, auction_of, print_json, print_rows, progress, stderr, stdout
 from flmarket_sim.errors import FlmarketError, InputError
 
 app = typer.Typer(
@@ -25,11 +25,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(cli_data.app, name="data")
+app.command()(cli_probe.probe)
+app.command()(cli_audit.audit)
 
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file (TOML).")]
-Overrides = Annotated[
-    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Override, e.g. auction.name=all-in.")
-]
 
 
 @app.command()
@@ -91,6 +90,7 @@ def validate(
 _LISTED = {
     "auctions": registry.auctions,
     "aggregation": registry.aggregation,
+    "behaviours": registry.behaviours,
     "datasets": registry.datasets,
     "partitions": registry.partitions,
     "delays": registry.delays,
@@ -177,7 +177,7 @@ def evaluate(
     from flmarket_sim.report import evaluation as report
     from flmarket_sim.scenario_file import load_scenario
 
-    made = {name: _auction(name) for name in auctions}
+    made = {name: auction_of(name) for name in auctions}
     market = load_scenario(scenario, overrides or ())
     with progress("evaluate", "budgets") as tell:
         scores = sweep(made, market, report.factors(budgets), profiles, rule, regret, seed, tell)
@@ -187,11 +187,6 @@ def evaluate(
         print_json([score.as_dict() for score in scores])
     else:
         stdout.print(report.table(scores))
-
-
-def _auction(text: str) -> Any:
-    name, at, weights = text.partition("@")
-    return registry.auctions.create(name, **({"weights": weights} if at else {}))
 
 
 @app.command()

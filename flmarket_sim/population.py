@@ -91,3 +91,12 @@ def draw_profiles(scenario: Scenario, count: int, seed: int = 0) -> Profiles:
     for row in chosen:
         row[:] = rng.choice(owners, bidders, replace=False)
     return population.profiles(chosen)
+
+
+def draw_markets(scenario: Scenario, count: int, factors: list[float] | None, seed: int = 0) -> tuple[Profiles, Floats]:
+    """Profiles and the budget factor of each market: `count` markets at each of the factors (the same ones at each), or, without
+    factors, `count` markets at factors drawn uniformly from [0.1, 2]."""
+    truth = draw_profiles(scenario, count, seed)
+    if factors is None:
+        return truth, Streams(seed).generator(Purpose.BUDGET).uniform(0.1, 2.0, count)
+    return truth.take(np.tile(np.arange(count), len(factors))), np.repeat(np.array(factors, float), count)

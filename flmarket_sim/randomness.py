@@ -34,6 +34,8 @@ class Purpose(IntEnum):
     MODEL = 10
     PROFILES = 11
     SEARCH = 12
+    BEHAVIOUR = 13  # which owners behave how
+    REPORT = 14  # what their behaviours draw in a round
 
 
 class Streams:

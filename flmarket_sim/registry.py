@@ -213,6 +213,23 @@ delays = Registry(
     needs=("name", "random", "seconds"),
 )
 
+behaviours = Registry(
+    "behaviour",
+    {
+        "truthful": "flmarket_sim.strategy.behaviours.simple:Truthful",
+        "scale": "flmarket_sim.strategy.behaviours.simple:Scale",
+        "shade": "flmarket_sim.strategy.behaviours.simple:Shade",
+        "pretend": "flmarket_sim.strategy.behaviours.simple:Pretend",
+        "best-response": "flmarket_sim.strategy.behaviours.best_response:BestResponse",
+        "exp3": "flmarket_sim.strategy.behaviours.exp3:Exp3",
+        "bandit": "flmarket_sim.strategy.behaviours.bandit:Bandit",
+        "coalition": "flmarket_sim.strategy.behaviours.coalition:Coalition",
+        "false-names": "flmarket_sim.strategy.behaviours.false_names:FalseNames",
+    },
+    group="flmarket_sim.behaviours",
+    needs=("name", "report"),
+)
+
 models = Registry(
     "model",
     {

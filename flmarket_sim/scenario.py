@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -66,8 +67,17 @@ TOO_EXPONENTIAL = (
     f"exponential valuations of privacy budgets above {LARGEST_EXPONENTIAL:g} are beyond all money; "
     "leave 'exponential' out of families, or lower privacy_budget"
 )
+LATER_KEYS: tuple[tuple[str, str, Any], ...] = (
+    ("owners", "behaviours", []),
+    ("market", "counterfactual", False),
+)  # part, key, default
+SHARES_TOLERANCE = 1e-9
 Probability = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(gt=0)]
+
+
+def too_many_shares(total: float) -> str:
+    return f"the shares of the behaviours sum to {total:g}, but all owners are 1"
 
 
 class Part(BaseModel):
@@ -96,6 +106,13 @@ class Model(Plugin):
     evaluate_every: int = Field(1, ge=1, description="rounds between evaluations; the last round is always one")
 
 
+class Behaviour(Plugin):
+    """How a share of the owners reports, from some round on, and the options of that behaviour beside it."""
+
+    share: Probability = Field(description="of all owners; those whom no behaviour takes tell the truth")
+    from_round: int = Field(0, ge=0, description="before this round of a buyer they tell the truth")
+
+
 class Owners(Part):
     """The population: who the owners are and how reliable they are."""
 
@@ -115,11 +132,20 @@ class Owners(Part):
     records_per_second: PositiveRange | None = Field(
         None, description="compute speed, drawn uniformly; none: gradients take no time"
     )
+    behaviours: Annotated[
+        tuple[Behaviour, ...], BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v), Field(max_length=100)
+    ] = Field((), description="who reports otherwise than truthfully; nobody by default")
 
     @model_validator(mode="after")
     def finite_values(self) -> Owners:
         if "exponential" in self.families and self.privacy_budget[1] > LARGEST_EXPONENTIAL:
             raise ValueError(TOO_EXPONENTIAL)
+        return self
+
+    @model_validator(mode="after")
+    def shares_of_one_whole(self) -> Owners:
+        if (total := math.fsum(behaviour.share for behaviour in self.behaviours)) > 1 + SHARES_TOLERANCE:
+            raise ValueError(too_many_shares(total))
         return self
 
 
@@ -132,6 +158,7 @@ class Market(Part):
     bid_deadline: Seconds = 60.0
     decision_deadline: Seconds = 60.0
     gradient_deadline: Seconds = 600.0
+    counterfactual: bool = Field(False, description="log what every liar would have earned by the truth; costs auctions")
 
 
 class Privacy(Part):
@@ -218,11 +245,15 @@ class Scenario(Part):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, defaults included: what run.json keeps and the hash is taken of."""
+        """Plain data, defaults included: what run.json keeps."""
         plain: dict[str, Any] = self.model_dump(mode="json")
         return plain
 
     def digest(self) -> str:
-        """SHA-256 of the resolved scenario."""
-        text = json.dumps(self.as_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        """SHA-256 of the resolved scenario. Keys that came later count only where they are used: old hashes stay."""
+        plain = self.as_dict()
+        for part, key, default in LATER_KEYS:
+            if plain[part][key] == default:
+                del plain[part][key]
+        text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import math
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -18,7 +19,17 @@ from flmarket_sim import registry
 from flmarket_sim.errors import DataError, InputError, ScenarioError
 from flmarket_sim.randomness import Streams
 from flmarket_sim.registry import Registry
-from flmarket_sim.scenario import LARGEST_EXPONENTIAL, TOO_EXPONENTIAL, Market, Model, Owners, Scenario
+from flmarket_sim.scenario import (
+    LARGEST_EXPONENTIAL,
+    SHARES_TOLERANCE,
+    TOO_EXPONENTIAL,
+    Behaviour,
+    Market,
+    Model,
+    Owners,
+    Scenario,
+    too_many_shares,
+)
 
 Key = str | int
 PathKeys = tuple[Key, ...]
@@ -229,6 +240,10 @@ def _cross_problems(data: dict[str, Any]) -> Iterator[Problem]:
     exponential = isinstance(families, list | tuple) and "exponential" in families
     if exponential and isinstance(largest, int | float) and LARGEST_EXPONENTIAL < largest < float("inf"):
         yield Problem(("owners", "privacy_budget"), TOO_EXPONENTIAL)
+    behaviours = owners.get("behaviours")
+    shares = [b.get("share") for b in (behaviours if isinstance(behaviours, list) else ()) if isinstance(b, dict)]
+    if (total := math.fsum(s for s in shares if isinstance(s, int | float) and 0 <= s <= 1)) > 1 + SHARES_TOLERANCE:
+        yield Problem(("owners", "behaviours"), too_many_shares(total))
     if isinstance(budget, dict) and ("factor" in budget) == ("amount" in budget):
         yield Problem(("budget",), "give either 'factor' or 'amount'")
     seen: set[str] = set()
@@ -246,6 +261,9 @@ def _plugin_problems(data: dict[str, Any]) -> Iterator[Problem]:
     owners, market = data.get("owners"), data.get("market")
     if isinstance(owners, dict):
         yield from _check_plugin(("owners", "partition"), owners.get("partition"), registry.partitions)
+        behaviours = owners.get("behaviours")
+        for i, behaviour in enumerate(behaviours if isinstance(behaviours, list) else ()):
+            yield from _check_plugin(("owners", "behaviours", i), behaviour, registry.behaviours)
     if isinstance(market, dict):
         yield from _check_plugin(("market", "delay"), market.get("delay"), registry.delays)
     buyers = data.get("buyers")
@@ -257,6 +275,9 @@ def _plugin_problems(data: dict[str, Any]) -> Iterator[Problem]:
             yield from _check_plugin((*path, "auction"), table.get("auction"), registry.auctions)
             yield from _check_plugin((*path, "aggregation"), table.get("aggregation"), registry.aggregation)
             yield from _check_plugin((*path, "model"), table.get("model"), registry.models, skip=2)
+
+
+_OWN_KEYS = {"model": Model.model_fields.keys(), "behaviour": Behaviour.model_fields.keys()}  # beside a plug-in's options
 
 
 def _check_plugin(path: PathKeys, table: Any, known: Registry, skip: int = 0) -> Iterator[Problem]:
@@ -272,7 +293,7 @@ def _check_plugin(path: PathKeys, table: Any, known: Registry, skip: int = 0) ->
     except InputError as error:
         yield Problem((*path, "name"), str(error))
         return
-    own = set(Model.model_fields) if known is registry.models else {"name"}
+    own = set(_OWN_KEYS.get(known.kind, {"name"}))
     options = {key: value for key, value in table.items() if key not in own}
     try:
         allowed_model = registry.options_model(cls, skip)

@@ -24,6 +24,7 @@ class AllIn:
 
     name = "all-in"
     guarantees = {"truthful": "none", "individually_rational": "any", "budget_feasible": "any"}
+    claims = {"truthful": "single-minded"}  # the paper's proposition
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 CHUNK = 1024  # markets in one pass of the network
 SLACK = 2e-6
+TIE = 1e-6  # of an owner's largest payment: smaller differences of utility are rounding
 
 
 class _LearnedAuction:
@@ -62,6 +63,26 @@ class _LearnedAuction:
         parts = [(z.double().numpy(), p.double().numpy()) for _, z, p in self._chunks(bids, budget)]
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
+    def relaxed(
+        self, values: Tensor, privacy_budget: Tensor, data_size: Tensor, budget: Tensor, temperature: float = 0.05
+    ) -> tuple[Tensor, Tensor]:
+        """`expected` on tensors, with a smooth choice of levels: for whoever wants a gradient in the values (K, n, M)."""
+        import torch
+
+        from flmarket_sim.mechanism_design.level_outcome import Reports, outcome_of
+
+        at_levels = _interpolation(values.shape[-1], self._level_count)
+        reports = Reports(values @ torch.from_numpy(at_levels).to(values.dtype), privacy_budget, data_size, budget)
+        learned = self.learned
+        found = outcome_of(
+            learned.network,
+            reports,
+            deterministic=learned.deterministic,
+            keeps_zero=learned.keeps_zero,
+            temperature=temperature if learned.deterministic else None,
+        )
+        return found.chance, found.payment
+
     def _favourites(self, bids: BidBatch, budget: Floats) -> Iterator[tuple[slice, Floats, NDArray[np.int64], Floats]]:
         """Menus (k, n, M), each owner's favourite level of hers (0: nothing) and what it pays, some markets at a time.
 
@@ -72,17 +93,20 @@ class _LearnedAuction:
 
         money = check_budget(bids, budget)
         network = self.learned.network
-        values = bids.at_levels(self._level_count)
+        values = np.minimum(bids.at_levels(self._level_count), money[:, None, None])  # see level_outcome.within_means
         with torch.inference_mode():
             for begin in range(0, len(values), CHUNK):
                 rows = slice(begin, begin + CHUNK)
                 arrays = (values[rows], bids.privacy_budget[rows], bids.data_size[rows], money[rows])
                 reports = [torch.from_numpy(array.astype(np.float32)) for array in arrays]
                 menu = network(*reports).mul_(1.0 - SLACK)
-                utility, favourite = (menu - reports[0]).max(-1)
+                utility = menu - reports[0]
+                best = utility.amax(-1, keepdim=True)
+                tie = (utility >= best - TIE * menu[..., -1:]) & ((utility >= 0) | (best < 0))
+                favourite = tie.shape[-1] - 1 - tie.flip(-1).int().argmax(-1)  # of levels alike to rounding, the largest
                 paid = menu.gather(-1, favourite[..., None])[..., 0].double().numpy()
                 asked = np.take_along_axis(values[rows], favourite.numpy()[..., None], axis=2)[..., 0]
-                sells = utility.numpy() >= 0
+                sells = best[..., 0].numpy() >= 0
                 level = np.where(sells, favourite.numpy() + 1, 0)
                 yield rows, menu.numpy(), level, np.where(sells, np.maximum(paid, asked), 0.0)
 
@@ -105,6 +129,13 @@ class _LearnedAuction:
                 reports = Reports(*(torch_from(array) for array in arrays))
                 found = outcome_of(network, reports, deterministic=learned.deterministic, keeps_zero=learned.keeps_zero)
                 yield rows, found.chance, found.payment
+
+
+def _interpolation(reported: int, levels: int) -> Floats:
+    """(reported, levels) matrix that takes a table of values to the values at other levels (see BidBatch.at_levels)."""
+    shares = np.arange(1, levels + 1) / levels
+    knots = np.arange(reported + 1) / reported
+    return np.stack([np.interp(shares, knots, np.eye(reported + 1)[m]) for m in range(1, reported + 1)])
 
 
 def torch_from(array: Floats) -> Tensor:

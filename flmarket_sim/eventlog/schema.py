@@ -56,6 +56,11 @@ KINDS: dict[str, tuple[Column, ...]] = {
         Column("data_size", I64, "reported records"),
         Column("value", F64, "money asked for the whole privacy budget"),
         Column("values", pa.list_(F64), "money asked at each level, where family and rate do not say it"),
+        Column("behaviour", pa.int8(), "name of the bidder's behaviour; null: she simply tells the truth", ()),
+        Column("person", I32, "the owner behind the sender, where that is a false name of hers"),
+        Column("true_privacy_budget", F64, "what a bidder with a behaviour could have reported; null for the others"),
+        Column("true_data_size", I64, "her records, those of a false name its part; null as before"),
+        Column("true_value", F64, "what she would truly ask for all of that; null as before"),
     ),
     "allocation": (
         Column("privacy_loss", F64, "what the auction buys; 0 for losers"),
@@ -89,6 +94,7 @@ KINDS: dict[str, tuple[Column, ...]] = {
         Column("squared_bias", F64, "its bias part"),
         Column("true_error", F64, "squared L2 distance to the noiseless gradient of all bidders"),
         Column("true_squared_bias", F64, "the part of it that is not noise"),
+        Column("bound_of_data", F64, "ERR of the same weights with the bidders' true numbers of records in W"),
     ),
     "payment": (Column("amount", F64, "money: the buyer's to the broker, then the broker's to each owner"),),
     "update": (
@@ -121,19 +127,27 @@ KINDS: dict[str, tuple[Column, ...]] = {
         Column("true_error", F64, "as in delivery"),
         Column("loss", F64, "as in update"),
         Column("accuracy", F64, "as in update"),
+        Column("bound_of_data", F64, "as in delivery"),
     ),
+    "counterfactual": (
+        Column("utility", F64, "what the offers to an owner with a behaviour are worth to her, the declined ones nothing"),
+        Column("truthful_utility", F64, "what the truth would have got her: same other bids, same random numbers"),
+        Column("truthful_privacy_loss", F64, "what the auction would then have bought"),
+        Column("truthful_payment", F64, "and offered for it"),
+    ),
+    "transfer": (Column("amount", F64, "money that one owner gives another beside the market"),),
 }
 
 
-def columns(kind: str, buyers: tuple[str, ...]) -> tuple[Column, ...]:
-    """Envelope and payload of a kind, with the buyers' names filled in."""
-    envelope = tuple(Column(c.name, c.type, c.meaning, buyers) if c.name == "buyer" else c for c in ENVELOPE)
-    return envelope + KINDS[kind]
+def columns(kind: str, buyers: tuple[str, ...], behaviours: tuple[str, ...] = ()) -> tuple[Column, ...]:
+    """Envelope and payload of a kind, with the names that depend on the scenario filled in."""
+    known = {"buyer": buyers, "behaviour": behaviours}
+    return tuple(Column(c.name, c.type, c.meaning, known[c.name]) if c.name in known else c for c in ENVELOPE + KINDS[kind])
 
 
-def arrow_schema(kind: str, buyers: tuple[str, ...]) -> pa.Schema:
+def arrow_schema(kind: str, buyers: tuple[str, ...], behaviours: tuple[str, ...] = ()) -> pa.Schema:
     fields = []
-    for column in columns(kind, buyers):
+    for column in columns(kind, buyers, behaviours):
         kept = column.type if column.names is None else pa.dictionary(column.type, pa.string())
         fields.append(pa.field(column.name, kept, metadata={"meaning": column.meaning}))
     return pa.schema(fields, metadata={"flmarket_schema": str(SCHEMA_VERSION), "flmarket_kind": kind})

@@ -31,11 +31,11 @@ GROUPS_PER_PART = 16
 class EventLog:
     """The event log of one run. `seq` numbers every event in the order in which it was logged."""
 
-    def __init__(self, folder: Path, buyers: tuple[str, ...]) -> None:
+    def __init__(self, folder: Path, buyers: tuple[str, ...], behaviours: tuple[str, ...] = ()) -> None:
         self.folder = folder
         self.seq = 0
         self.flushed = 0
-        self.kinds = {kind: _KindWriter(folder, kind, buyers) for kind in KINDS}
+        self.kinds = {kind: _KindWriter(folder, kind, buyers, behaviours) for kind in KINDS}
 
     def row(self, kind: str, *values: Any) -> None:
         """One event: time, round, buyer, sender, receiver, then the payload in the order of the schema."""
@@ -108,10 +108,10 @@ class EventTable:
 class _KindWriter:
     """What is pending of one kind, and its open file."""
 
-    def __init__(self, folder: Path, kind: str, buyers: tuple[str, ...]) -> None:
+    def __init__(self, folder: Path, kind: str, buyers: tuple[str, ...], behaviours: tuple[str, ...]) -> None:
         self.folder = folder / f"kind={kind}"
-        self.columns = columns(kind, buyers)
-        self.schema = arrow_schema(kind, buyers)
+        self.columns = columns(kind, buyers, behaviours)
+        self.schema = arrow_schema(kind, buyers, behaviours)
         self.rows: list[tuple[Any, ...]] = []
         self.blocks: list[tuple[int, tuple[Any, ...]]] = []
         self.tables: list[EventTable] = []
@@ -164,18 +164,21 @@ class _KindWriter:
         """Columns of all blocks in order of `seq`. A value that one block gives for all its rows is repeated."""
         assert not self.rows, "a kind is logged by rows or by blocks, not both"
         counts = np.array([count for count, _ in blocks])
-        stacked = []
+        stacked: list[Any] = []
         for cells in zip(*(values for _, values in blocks), strict=True):
             if any(isinstance(cell, np.ndarray) for cell in cells):
                 parts = [c if isinstance(c, np.ndarray) else np.full(n, c) for c, n in zip(cells, counts, strict=True)]
                 stacked.append(np.concatenate(parts))
+            elif all(cell is None for cell in cells):
+                stacked.append(None)  # as null as can be
             else:
                 stacked.append(np.repeat(np.array(cells), counts))
         seq = stacked[0]
         if (seq[1:] < seq[:-1]).any():
             order = np.argsort(seq)
-            stacked = [column[order] for column in stacked]
-        return [_array(c, v) for c, v in zip(self.columns, stacked, strict=True)]
+            stacked = [None if column is None else column[order] for column in stacked]
+        rows = len(seq)
+        return [_array(c, pa.nulls(rows, c.type) if v is None else v) for c, v in zip(self.columns, stacked, strict=True)]
 
     def _open(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -199,10 +202,15 @@ class _KindWriter:
 
 def _array(column: Column, values: Any) -> pa.Array:
     if column.names is None:
+        if isinstance(values, pa.Array):
+            return values
         if isinstance(values, np.ndarray) and values.dtype == object:  # a value that may be null, or a list
             values = values.tolist()
         return pa.array(values, type=column.type)
-    return pa.DictionaryArray.from_arrays(pa.array(values, type=column.type), list(column.names))
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        values = values.tolist()
+    indices = values if isinstance(values, pa.Array) else pa.array(values, type=column.type)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(column.names, pa.string()))
 
 
 class _ColumnHash:

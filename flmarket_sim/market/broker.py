@@ -15,6 +15,7 @@ from flmarket_sim.auctions.contract import check_outcome
 from flmarket_sim.bids import BidBatch
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog import BROKER, buyer_id
+from flmarket_sim.market.aftermath import conclude, log_counterfactuals
 from flmarket_sim.market.mail import Inbox, Letter
 from flmarket_sim.market.messages import (
     Allocation,
@@ -55,7 +56,7 @@ class Broker:
         """One round, from the announcement to the owners' money."""
         world, market = self.world, self.world.scenario.market
         env = world.env
-        cohort = Cohort(world, self.index, announcement.round, self.model)
+        cohort = Cohort(world, self.index, announcement.round, self.model, self.auction, announcement.budget)
         asked = len(cohort.owners)
         inboxes = tuple(Inbox(env, self._too_late(cohort, what)) for what in (LATE_BID, LATE_DECISION, LATE_GRADIENT))
         self._ask(cohort, announcement, inboxes)  # type: ignore[arg-type]
@@ -103,6 +104,8 @@ class Broker:
             outcome = check_outcome(self.auction.name, self.auction.decide(batch, budget, rng), batch, budget)
         offers = Offers(slots, outcome.privacy_loss[0], outcome.payment[0])
         self._say("allocation", cohort, cohort.owners[slots], offers.privacy_loss, offers.payment)
+        if cohort.lies is not None and self.world.scenario.market.counterfactual:
+            log_counterfactuals(cohort, self.auction, batch, budget, offers)
         delays = cohort.delays[ALLOCATE]
         for row, bid in enumerate(bids):
             bid.reply.send(Allocation(row, offers), delays[bid.slot])
@@ -126,7 +129,7 @@ class Broker:
     ) -> Letter:
         """Aggregates what came in time and sends it to the buyer. Owners without a gradient count as sellers of nothing."""
         world, clip = self.world, self.world.scenario.privacy.clip
-        total, owed, combined = NOTHING, 0.0, None
+        total, owed, combined, of_data = NOTHING, 0.0, None, float("inf")
         true_error: float | None = None
         true_bias: float | None = None
         if gradients:
@@ -137,6 +140,10 @@ class Broker:
             with plugin_errors("aggregation rule", self.rule.name):
                 weights = check_weights(self.rule.name, self.rule.weights(loss[None], size[None], clip), loss[None])
             total = aggregation.error_bound_parts(weights, loss[None], size[None], clip)
+            of_data = float(total.total[0])
+            if cohort.lies is not None:
+                true_size = cohort.lies.true_size[offers.slots]
+                of_data = float(aggregation.error_bound(weights, loss[None], true_size[None], clip)[0])
             weight = weights[0, rows]
             owed = float(offers.payment[rows].sum())
             self._say(
@@ -154,21 +161,23 @@ class Broker:
         bound, variance, bias = float(total.total[0]), float(total.variance[0]), float(total.squared_bias[0])
         world.log.row(
             "delivery", world.env.now, cohort.round, self.index, BROKER, buyer_id(self.index),
-            bool(gradients), counts.delivered, owed, bound, variance, bias, true_error, true_bias,
+            bool(gradients), counts.delivered, owed, bound, variance, bias, true_error, true_bias, of_data,
         )  # fmt: skip
         reply = Letter(world.env)
         assert announcement.reply is not None
         delay = world.buyer_delays(self.index, cohort.round)[1]
         announcement.reply.send(DeliveryMessage(combined, owed, counts, bound, variance, bias, reply), delay)
-        world.observed[self.index] = observe(cohort, offers, gradients, true_error)
+        world.observed[self.index] = observe(cohort, offers, gradients, true_error, of_data)
+        if cohort.lies is not None:
+            delivered = np.array([message.row for message in gradients], dtype=np.int64)
+            conclude(cohort, cohort.lies, offers, delivered)
         return reply
 
     def _pay(self, cohort: Cohort, offers: Offers, gradients: list[GradientMessage]) -> None:
         rows = [message.row for message in gradients]
-        receivers = cohort.owners[offers.slots[rows]]
-        amounts = offers.payment[rows]
-        self._say("payment", cohort, receivers, amounts)
-        self.world.ledger.earn(receivers, amounts)
+        slots, amounts = offers.slots[rows], offers.payment[rows]
+        self._say("payment", cohort, cohort.owners[slots], amounts)
+        self.world.ledger.earn(cohort.people[slots], amounts)
         delays = cohort.delays[PAY]
         for message, amount in zip(gradients, amounts.tolist(), strict=True):
             message.reply.send(Payment(amount), delays[message.slot])
@@ -186,9 +195,11 @@ class Broker:
         return refuse
 
 
-def observe(cohort: Cohort, offers: Offers, gradients: list[GradientMessage], true_error: float | None) -> Observation:
+def observe(
+    cohort: Cohort, offers: Offers, gradients: list[GradientMessage], true_error: float | None, bound_of_data: float
+) -> Observation:
     """What the round's row of the log tells and no participant knows."""
     rows = np.array([message.row for message in gradients], dtype=np.int64)
     loss = offers.privacy_loss[rows]
     value = cohort.true_value(offers.slots[rows], loss)
-    return Observation(float(loss.sum()), float(value.sum()), true_error)
+    return Observation(float(loss.sum()), float(value.sum()), true_error, bound_of_data)

@@ -81,5 +81,5 @@ class Buyer:
         log.row(
             "round", env.now, number, self.index, me, me, started, env.now, budget, *delivery.counts, delivery.owed,
             truth.privacy_sold, truth.value_sold, valid, delivery.error_bound, delivery.variance, delivery.squared_bias,
-            truth.true_error, loss, accuracy,
+            truth.true_error, loss, accuracy, truth.bound_of_data,
         )  # fmt: skip

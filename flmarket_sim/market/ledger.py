@@ -14,7 +14,9 @@ Ints = NDArray[np.int64]
 
 
 class Ledger:
-    """Columns over all owners: privacy loss `sold` and `reserved`, `gradients` sent, money `earned`.
+    """Columns over all owners: privacy loss `sold` and `reserved`, `gradients` sent, money `earned` and `transferred`.
+
+    `transferred` is what an owner got from other owners beside the market, less what she gave them.
 
     Sales are noted as they happen and added to the columns by `settle`.
     """
@@ -26,6 +28,7 @@ class Ledger:
         self.reserved = np.zeros(owners)
         self.gradients = np.zeros(owners, np.int64)
         self.earned = np.zeros(owners)
+        self.transferred = np.zeros(owners)
         self._sales: list[tuple[int, float]] = []
 
     def remaining(self, owners: Ints) -> Floats:
@@ -56,6 +59,10 @@ class Ledger:
     def earn(self, owners: Ints, amounts: Floats) -> None:
         np.add.at(self.earned, owners, amounts)
 
+    def transfer(self, payers: Ints, payees: Ints, amounts: Floats) -> None:
+        np.subtract.at(self.transferred, payers, amounts)
+        np.add.at(self.transferred, payees, amounts)
+
     def settle(self) -> None:
         """Adds the noted sales to the columns."""
         if self._sales:
@@ -63,3 +70,35 @@ class Ledger:
             np.add.at(self.sold, owners, losses)
             np.add.at(self.gradients, owners, 1)
             self._sales = []
+
+
+class JointAccount:
+    """An owner's account in one round in which she has several names, each selling on records of its own.
+
+    No record loses more than the largest loss sold under any of the names, so that is what the round costs her. Takes the place of
+    the ledger for her names; promises are kept by name.
+    """
+
+    def __init__(self, ledger: Ledger, person: int) -> None:
+        self.ledger, self.person, self.limited = ledger, person, ledger.limited
+        self.promised: dict[int, float] = {}
+        self.sent = 0.0
+
+    def reserve(self, name: int, privacy_loss: float) -> bool:
+        more = max(privacy_loss - max(self.sent, *self.promised.values(), 0.0), 0.0)
+        if not self.ledger.reserve(self.person, more):
+            return False
+        self.promised[name] = privacy_loss
+        return True
+
+    def release(self, name: int, privacy_loss: float) -> None:
+        self.promised.pop(name, None)
+        rest = max(self.sent, *self.promised.values(), 0.0)
+        self.ledger.release(self.person, max(privacy_loss - rest, 0.0))
+
+    def spend(self, name: int, privacy_loss: float) -> None:
+        """A gradient left her; a promise of it turns into a sale."""
+        more = max(privacy_loss - self.sent, 0.0)
+        self.promised.pop(name, None)
+        self.sent += more
+        self.ledger.spend(self.person, more)

@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from simpy.events import Event
 
 from flmarket_sim import valuation
+from flmarket_sim.auctions.contract import Auction
 from flmarket_sim.eventlog import BROKER
+from flmarket_sim.market.ledger import JointAccount
+from flmarket_sim.market.liars import HONEST, Lies, step_shares, tell
 from flmarket_sim.market.mail import Inbox, Letter
 from flmarket_sim.market.messages import (
     Allocation,
@@ -40,14 +43,17 @@ class Cohort:
     """The owners whom one buyer's auction asks in one round, as columns over `slot` = 0..n-1.
 
     Everything a single owner decides is computed here for all of them at once; when she acts is up to her process.
+    `owners` are the participants, `people` (the same, unless somebody uses false names) who they are in the population.
     """
 
-    def __init__(self, world: World, buyer: int, round_number: int, model: Any) -> None:
+    def __init__(self, world: World, buyer: int, round_number: int, model: Any, auction: Auction, money: float) -> None:
         self.world, self.buyer, self.round, self.model = world, buyer, round_number, model
-        self.owners = world.bidders(buyer, round_number)
-        self.names: list[int] = self.owners.tolist()
+        self.owners = self.people = world.bidders(buyer, round_number)
+        self.accounts: dict[int, JointAccount] = {}
+        self.lies: Lies | None = None
         self._draw_world()
-        self._make_reports()
+        self._make_reports(auction, money)
+        self.names: list[int] = self.owners.tolist()
         self._judged: Judgement | None = None
         self._computed: Gradients | None = None
 
@@ -69,8 +75,8 @@ class Cohort:
         if speed is not None:
             self.compute = (world.population.data_size[self.owners] / speed[self.owners]).tolist()
 
-    def _make_reports(self) -> None:
-        """What each owner will bid: the truth, up to what her lifetime budget has left."""
+    def _make_reports(self, auction: Auction, money: float) -> None:
+        """What each owner will bid: the truth, up to what her lifetime budget has left, unless her behaviour is another."""
         world, people = self.world, self.world.population
         budget = people.privacy_budget[self.owners]
         values = world.truthful_values[self.owners]
@@ -89,10 +95,44 @@ class Cohort:
             spelled_out = np.full(len(size), None, dtype=object)
             for slot in np.flatnonzero(capped & (people.family[self.owners] == valuation.STEP)).tolist():
                 spelled_out[slot] = values[slot].tolist()
-        self.sizes: list[int] = size.tolist()
+        if world.cast is not None:
+            there = np.array([reason is None for reason in self.silent])
+            able = budget > 1e-9 * people.privacy_budget[self.owners]
+            key = (self.buyer, self.round)
+            self.lies = tell(world.cast, people, key, self.owners, self.reports, there, able, auction, money)
+        if self.lies is not None:
+            self._disguise(self.lies, spelled_out)
+            return
         self.bids = world.log.table(
             "bid", self.round, self.buyer, self.owners, BROKER, people.family[self.owners],
-            people.rate[self.owners], budget, size, values[:, -1], spelled_out,
+            people.rate[self.owners], budget, size, values[:, -1], spelled_out, None, None, None, None, None,
+        )  # fmt: skip
+
+    def _disguise(self, lies: Lies, spelled_out: Any) -> None:
+        """Puts lies in the place of the truth. A person's names live where she lives: same delays, absence and dropouts."""
+        world, truth, origin = self.world, self.reports, lies.origin
+        lying = lies.code != HONEST
+        if lies.several_names:
+            self.people, self.owners = self.owners[origin], lies.names
+            self.delays = [[row[slot] for slot in origin.tolist()] for row in self.delays]
+            self.silent = [self.silent[slot] for slot in origin.tolist()]
+            self.drops = [self.drops[slot] for slot in origin.tolist()]
+            joint = {slot: JointAccount(world.ledger, int(self.people[slot])) for slot in np.unique(origin[len(truth[0]) :])}
+            self.accounts = {slot: joint[o] for slot, o in enumerate(origin.tolist()) if o in joint}
+        self.reports = lies.reports
+        speed = world.population.records_per_second
+        if speed is not None:
+            self.compute = (self.reports.data_size / speed[self.people]).tolist()
+        values = lies.spelled_out()
+        if spelled_out is not None:
+            values = np.where(lying, values, spelled_out[origin])
+        true_value = truth.values[origin, -1] * (lies.true_size / truth.data_size[origin])
+        self.bids = world.log.table(
+            "bid", self.round, self.buyer, self.owners, BROKER, lies.family, lies.rate, self.reports.privacy_budget,
+            self.reports.data_size.astype(np.int64), self.reports.values[:, -1], values,
+            _or_null(lies.code, lying), _or_null(self.people, self.people != self.owners),
+            _or_null(truth.privacy_budget[origin], lying), _or_null(lies.true_size.astype(np.int64), lying),
+            _or_null(true_value, lying),
         )  # fmt: skip
 
     def judge(self, offers: Offers) -> Judgement:
@@ -103,10 +143,13 @@ class Cohort:
 
     def true_value(self, slots: Ints, privacy_loss: Floats) -> Floats:
         """What these losses are worth to the owners of these slots, on the records they offered."""
-        people, owners = self.world.population, self.owners[slots]
+        people, owners = self.world.population, self.people[slots]
         step_cost = people.rate[owners] * people.data_size[owners] * people.privacy_budget[owners]
         size = self.reports.data_size[slots]
-        return valuation.value(people.family[owners], people.rate[owners], size, privacy_loss, step_cost)
+        value = valuation.value(people.family[owners], people.rate[owners], size, privacy_loss, step_cost)
+        if self.accounts:
+            value = value * step_shares(people.family[owners], owners, size, privacy_loss)
+        return value
 
     def gradients(self, broadcast: Broadcast) -> Gradients:
         """All gradients of the round in one pass, at the moment of the broadcast."""
@@ -115,14 +158,22 @@ class Cohort:
         return self._computed
 
 
+def _or_null(column: Any, known: Any) -> Any:
+    """A column of the log that says nothing where it is not `known`."""
+    return np.where(known, column.astype(object), None) if known.any() else None
+
+
 class Judgement:
     """Offers as their owners see them: `reason` to accept or decline, and the log's `decisions` to be."""
 
     def __init__(self, cohort: Cohort, offers: Offers) -> None:
-        value = cohort.true_value(offers.slots, offers.privacy_loss)
+        self.value = value = cohort.true_value(offers.slots, offers.privacy_loss)
         self.reason = np.full(len(value), ACCEPTED, np.int8)
         if cohort.world.scenario.owners.accept == "rational":
-            self.reason[offers.payment < value * (1 - 1e-9)] = BELOW_COST
+            payment = offers.payment
+            if cohort.accounts:
+                payment = in_one_purse(cohort, offers)
+            self.reason[payment < value * (1 - 1e-9)] = BELOW_COST
         self.accepted = self.reason == ACCEPTED
         self.accepts: list[bool] = self.accepted.tolist()
         self.loss: list[float] = offers.privacy_loss.tolist()
@@ -133,6 +184,15 @@ class Judgement:
 
     def decline(self, row: int, reason: int) -> None:
         self.reason[row], self.accepted[row] = reason, False
+
+
+def in_one_purse(cohort: Cohort, offers: Offers) -> Floats:
+    """Payments as their owners compare them with values: a step owner's cost is one for all her names, so is her money."""
+    person = cohort.people[offers.slots]
+    _, group = np.unique(person, return_inverse=True)
+    size = cohort.reports.data_size[offers.slots]
+    share = step_shares(cohort.world.population.family[person], person, size, offers.privacy_loss)
+    return np.where(share < 1.0, np.bincount(group, offers.payment)[group] * share, offers.payment)
 
 
 class Gradients:
@@ -151,7 +211,8 @@ class Gradients:
         norms: Any = None
         cut: Any = None
         if broadcast.parameters is not None:
-            rows = records(world.population, self.owners, self.sizes)
+            skipped = None if cohort.lies is None else cohort.lies.first_record[offers.slots]
+            rows = records(world.population, cohort.people[offers.slots], self.sizes, skipped)
             raw = cohort.model.gradients(broadcast.parameters, world.data, rows, self.sizes)
             self.clipped, norms = clip_l1(raw, self.clip)
             cut = norms > self.clip
@@ -181,11 +242,12 @@ class Gradients:
         return float(np.square(delivered - ideal).sum()), float(np.square(bias).sum())
 
 
-def records(people: Population, owners: Ints, sizes: Ints) -> Ints:
-    """Row numbers of the first `sizes` records of each owner, owner after owner."""
+def records(people: Population, owners: Ints, sizes: Ints, skipped: Ints | None = None) -> Ints:
+    """Row numbers of `sizes` records of each owner, owner after owner: her first, or those after `skipped` others."""
     assert people.rows is not None and people.offsets is not None
     ends = np.cumsum(sizes)
-    start = np.repeat(people.offsets[owners] - (ends - sizes), sizes)
+    begin = people.offsets[owners] if skipped is None else people.offsets[owners] + skipped
+    start = np.repeat(begin - (ends - sizes), sizes)
     return np.asarray(people.rows[start + np.arange(int(ends[-1]))])
 
 
@@ -195,7 +257,7 @@ def owner(cohort: Cohort, slot: int, inboxes: tuple[Inbox, Inbox, Inbox]) -> Gen
     An answer of None means: too late.
     """
     world = cohort.world
-    env, ledger = world.env, world.ledger
+    env, ledger = world.env, cohort.accounts.get(slot, world.ledger)
     delays, me = cohort.delays, cohort.names[slot]
 
     if cohort.silent[slot] is not None:

@@ -31,6 +31,7 @@ from flmarket_sim.learning.model import create_model
 from flmarket_sim.market.broker import Broker
 from flmarket_sim.market.buyer import Buyer
 from flmarket_sim.market.ledger import Ledger
+from flmarket_sim.market.liars import HONEST, Cast, behaviour_labels
 from flmarket_sim.market.world import World
 from flmarket_sim.population import Population, create_population
 from flmarket_sim.randomness import Streams
@@ -59,12 +60,13 @@ def run(scenario: Scenario, out: str | Path, progress: Progress | None = None, d
     began = time.perf_counter()
     info = _describe(scenario)
     _write_json(folder / "run.json", info | {"outcome": "running"})
-    log = EventLog(folder / "events", tuple(buyer.name for buyer in scenario.resolved_buyers()))
+    buyers = tuple(buyer.name for buyer in scenario.resolved_buyers())
+    log = EventLog(folder / "events", buyers, behaviour_labels(scenario))
     try:
         try:
             with threadpool_limits(limits=1, user_api="blas"):  # sums in one order, whatever the machine
                 world = build_world(scenario, log, data)
-                _write_owners(folder / "owners.parquet", world.population)
+                _write_owners(folder / "owners.parquet", world.population, world.cast)
                 simulate(world, progress)
                 _write_ledger(folder / "ledger.parquet", world.ledger)
         finally:
@@ -190,7 +192,9 @@ def _results(log: EventLog, began: float) -> dict[str, Any]:
     return {"log": log.summary(), "wall_seconds": round(time.perf_counter() - began, 3)}
 
 
-def _write_owners(path: Path, people: Population) -> None:
+def _write_owners(path: Path, people: Population, cast: Cast | None) -> None:
+    behaviour = pa.nulls(len(people), pa.int8()) if cast is None else pa.array(cast.code, mask=cast.code == HONEST)
+    labels = pa.array([] if cast is None else cast.labels, pa.string())
     speed = pa.nulls(len(people), pa.float64()) if people.records_per_second is None else people.records_per_second
     table = pa.table(
         {
@@ -200,6 +204,7 @@ def _write_owners(path: Path, people: Population) -> None:
             "privacy_budget": people.privacy_budget,
             "data_size": people.data_size,
             "records_per_second": speed,
+            "behaviour": pa.DictionaryArray.from_arrays(behaviour, labels),
         }
     )
     _write_table(path, table)
@@ -212,6 +217,7 @@ def _write_ledger(path: Path, ledger: Ledger) -> None:
             "privacy_sold": ledger.sold,
             "gradients": ledger.gradients,
             "earned": ledger.earned,
+            "transferred": ledger.transferred,
         }
     )
     _write_table(path, table)

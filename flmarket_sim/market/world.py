@@ -15,6 +15,7 @@ from flmarket_sim.eventlog import EventLog
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.market.delays import Delay
 from flmarket_sim.market.ledger import Ledger
+from flmarket_sim.market.liars import Cast
 from flmarket_sim.population import Population, choose_bidders, draw_money
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.scenario import Budget, Scenario
@@ -30,11 +31,15 @@ class Observation(NamedTuple):
     privacy_sold: float
     value_sold: float
     true_error: float | None
+    bound_of_data: float
 
 
 @dataclass
 class World:
-    """One simulated world. `observed` holds the last round of each buyer as the simulator saw it."""
+    """One simulated world. `observed` holds the last round of each buyer as the simulator saw it.
+
+    `cast` says which owners have a behaviour; None where all simply tell the truth.
+    """
 
     scenario: Scenario
     env: simpy.Environment
@@ -45,12 +50,14 @@ class World:
     data: Dataset | None
     delay: Delay = field(init=False)
     truthful_values: Floats = field(init=False)
+    cast: Cast | None = field(init=False)
     observed: dict[int, Observation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         spec = self.scenario.market.delay
         self.delay = registry.delays.create(spec.name, **spec.options)
         self.truthful_values = self._truthful_values()
+        self.cast = Cast(self.scenario, self.streams) if self.scenario.owners.behaviours else None
         self._asked: dict[int, tuple[int, Ints]] = {}
         self._money: dict[int, Floats] = {}
 

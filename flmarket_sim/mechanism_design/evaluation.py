@@ -13,10 +13,10 @@ from flmarket_sim import aggregation
 from flmarket_sim.auctions.contract import Auction
 from flmarket_sim.auctions.first_best import first_best
 from flmarket_sim.bids import Profiles
-from flmarket_sim.mechanism_design.search import best_gains, expected_utility
-from flmarket_sim.population import draw_profiles
-from flmarket_sim.randomness import Purpose, Streams
+from flmarket_sim.population import draw_markets, draw_profiles
 from flmarket_sim.scenario import Scenario
+from flmarket_sim.strategy.payoff import expected_utility
+from flmarket_sim.strategy.probe import probe
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ class Score:
 
     error_bound and its 95 % confidence half-width are means over valid markets; ratio is mean error over mean first-best
     of the same markets; ir_violation is the mean expected shortfall of payment below cost, relative to cost; regret is the mean
-    gain / cost of the best lies found over `regret_profiles` markets, with its 95 % half-width (None: not searched).
+    gain / cost of the best lies that the probe found over `regret_profiles` markets, with its 95 % half-width (None: not searched).
     """
 
     auction: str
@@ -60,6 +60,7 @@ def evaluate(
     regret_profiles: int = 0,
     floor: Floats | None = None,
     seed: int = 0,
+    effort: str = "standard",
 ) -> list[Score]:
     """Scores of every auction on the same markets, market k at factor[k] times the value of everything for sale."""
     budget = factor * truth.total_value()
@@ -76,7 +77,7 @@ def evaluate(
         regret = half = None
         if regret_profiles:
             rows = slice(0, regret_profiles)
-            gains = best_gains(auction, truth.take(rows), budget[rows], seed).relative
+            gains = probe(auction, truth.take(rows), budget[rows], seed=seed, effort=effort).relative_gain
             per_market = gains.mean(axis=1)
             regret, half = float(gains.mean()), half_width(per_market)
         mean = float(error[valid].mean()) if valid.any() else float("inf")
@@ -112,11 +113,11 @@ def sweep(
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Score]:
     """Scores at each budget factor, or, without factors, at factors drawn uniformly from [0.1, 2]."""
-    truth = draw_profiles(scenario, profiles, seed)
     if factors is None:
-        drawn = Streams(seed).generator(Purpose.BUDGET).uniform(0.1, 2.0, profiles)
+        truth, drawn = draw_markets(scenario, profiles, None, seed)
         settings = [("0.1 to 2.0", drawn)]
     else:
+        truth = draw_profiles(scenario, profiles, seed)
         settings = [(f"{factor:g}", np.full(profiles, factor)) for factor in factors]
     scores: list[Score] = []
     for done, (label, factor) in enumerate(settings, 1):

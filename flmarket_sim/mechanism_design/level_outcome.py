@@ -32,6 +32,7 @@ def outcome_of(
 ) -> LevelOutcome:
     """The outcome as deployed, or, with a `temperature`, its smooth stand-in for training (soft argmax, paper section V)."""
     if isinstance(network, MenuNetwork):
+        reports = within_means(reports)
         menu = network(*(report.float() for report in reports))
         if temperature is None:  # deployed: in double precision, so that rounding neither overspends nor underpays
             menu = menu.double()
@@ -50,6 +51,11 @@ def outcome_of(
     fraction = torch.softmax(payment.double(), dim=-1)[:, :-1]
     money = (fraction * reports.budget[:, None].double()).to(allocation.dtype if temperature else torch.float64)
     return LevelOutcome(chance, money[..., None].expand(-1, -1, chance.shape[-1]))
+
+
+def within_means(reports: Reports) -> Reports:
+    """Asking more than the buyer has is asking all she has: no report can carry a menu to where training has never been."""
+    return reports._replace(values=torch.minimum(reports.values, reports.budget[:, None, None]))
 
 
 def _favourite(menu: Tensor, values: Tensor, temperature: float | None) -> LevelOutcome:

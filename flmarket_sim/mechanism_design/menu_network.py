@@ -45,19 +45,20 @@ class MenuNetwork(nn.Module):
         wealth = torch.log(budget / values[..., -1].sum(1) + 1e-6).clamp(-6.0, 6.0)
         facts = torch.stack([torch.log(privacy_budget), log_share / 2.0, wealth[:, None].expand(-1, n)], dim=-1)
         owners = torch.cat([prices, facts], dim=-1)
-        each = self.embed(owners) if self.training else _in_place(self.embed, owners)
+        differentiable = self.training or torch.is_grad_enabled()
+        each = self.embed(owners) if differentiable else _in_place(self.embed, owners)
         everybody = torch.cat([each.mean(1), each.amax(1)], dim=-1)
-        out = self._offer(each, everybody)
+        out = self._offer(each, everybody, differentiable)
         logits = torch.cat([out[..., 0] + log_share, self.unspent(everybody) + math.log(n)], dim=1)
         fraction = torch.softmax(logits, dim=1)[:, :-1]
-        if self.training:
+        if differentiable:
             return fraction[..., None] * torch.softmax(out[..., 1:], dim=-1).cumsum(-1) * budget[:, None, None]
         steps = out[..., 1:].clamp(-60.0, 60.0).exp_().cumsum(-1)  # the same curve in fewer passes
         return steps.mul_((fraction * budget[:, None])[..., None] / steps[..., -1:])
 
-    def _offer(self, each: Tensor, everybody: Tensor) -> Tensor:
+    def _offer(self, each: Tensor, everybody: Tensor, differentiable: bool) -> Tensor:
         """The offer network on (own embedding, everybody's). In use, everybody's part of its first layer is computed once a market."""
-        if self.training:
+        if differentiable:
             both = torch.cat([each, everybody[:, None].expand(-1, each.shape[1], -1)], dim=-1)
             return torch.as_tensor(self.offer(both))
         weight, bias = self.offer[0].parameters()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -19,8 +20,12 @@ class Lie(NamedTuple):
     data_size: Tensor
 
 
-def random_lies(types: Types, owner: Tensor, levels: int, generator: torch.Generator) -> Lie:
-    """A structured lie for owner[k] of market k: another family or rate, a smaller budget, fewer records, crooked levels."""
+def random_lies(types: Types, owner: Tensor, levels: int, generator: torch.Generator, wild: float = 0.0) -> Lie:
+    """A structured lie for owner[k] of market k: another family or rate, a smaller budget, fewer records, crooked levels.
+
+    A share `wild` of them goes far: prices raised beyond all money from some level on, next to nothing asked below a level,
+    or one price for everything.
+    """
     rows = torch.arange(len(owner))
     mine = [column[rows, owner] for column in types[:4]]
     family, rate, budget, size = mine
@@ -38,6 +43,14 @@ def random_lies(types: Types, owner: Tensor, levels: int, generator: torch.Gener
     values = value(wide[0], wide[1], wide[2], loss, wide[3])
     crooked = torch.exp(0.5 * torch.randn(values.shape, generator=generator))
     values = torch.where((uniform() < 0.25)[:, None], (values * crooked).cummax(dim=1).values, values)
+    if wild > 0.0:
+        far = torch.exp(math.log(2.0) + math.log(5e5) * uniform())[:, None]
+        above = torch.arange(levels) >= torch.randint(0, levels, (len(owner),), generator=generator)[:, None]
+        kind = torch.randint(0, 3, (len(owner),), generator=generator)[:, None]
+        raised, lowered = torch.where(above, values * far, values), torch.where(above, values, values / far)
+        flat = (values[:, -1:] * torch.exp(torch.randn((len(owner), 1), generator=generator))).expand_as(values)
+        gone = torch.where(kind == 0, raised, torch.where(kind == 1, lowered, flat))
+        values = torch.where((uniform() < wild)[:, None], gone, values)
     return Lie(values, budget, size)
 
 
@@ -69,6 +82,7 @@ def best_lies(
     tries: int,
     generator: torch.Generator,
     deterministic: bool,
+    wild: float = 0.0,
 ) -> Lie:
     """The best of `tries` random lies for one owner of each market, judged on the mechanism as deployed."""
     markets = len(owner)
@@ -76,7 +90,7 @@ def best_lies(
         many = torch.arange(markets).repeat_interleave(tries)
         wide_types = types.take(many)
         wide_owner = owner[many]
-        lies = random_lies(wide_types, wide_owner, truth.values.shape[-1], generator)
+        lies = random_lies(wide_types, wide_owner, truth.values.shape[-1], generator, wild)
         reports = told(Reports(*(column[many] for column in truth)), wide_owner, lies)
         outcome = outcome_of(network, reports, deterministic=deterministic)
         outcome = LevelOutcome(outcome.chance.float(), outcome.payment.float())

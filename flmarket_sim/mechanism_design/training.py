@@ -47,6 +47,7 @@ class Settings:
     regret_target: float | None = None
     ir_target: float | None = None
     steps_per_epoch: int = 50
+    wild: float = 0.0  # share of the lies of a search that go far (see misreports.random_lies)
 
 
 def preset(name: str, mechanism: str) -> Settings:
@@ -57,7 +58,7 @@ def preset(name: str, mechanism: str) -> Settings:
     if name == "paper":
         return Settings("paper", "paper", 5000, 1024, 1e-3, "ascent", 100, (0.125, 0.125), steps_per_epoch=100)
     if name == "fast" and deterministic:
-        return Settings("fast", "menu", 1600, 256, 2e-3, "search", 20, (0.2, 0.05), regret_target=0.05)
+        return Settings("fast", "menu", 1600, 256, 2e-3, "search", 28, (0.2, 0.05), regret_target=0.05, wild=0.3)
     if name == "fast":
         return Settings("fast", "paper", 2000, 512, 2e-3, "search", 12, (1.0, 1.0), regret_target=0.05, ir_target=0.02)
     raise InputError(f"there is no preset {name!r}; choose fast or paper")
@@ -177,7 +178,7 @@ class Trainer:
     ) -> Tensor:
         settings, rows = self.settings, torch.arange(len(owner))
         if settings.attack == "search":
-            lie = best_lies(self.network, types, truth, owner, settings.tries, generator, self.deterministic)
+            lie = best_lies(self.network, types, truth, owner, settings.tries, generator, self.deterministic, settings.wild)
         else:
             lie = ascended_lies(self.network, types, truth, owner, settings.tries, 0.1, self.deterministic, temperature)
         smooth = temperature if self.deterministic and settings.network == "paper" else None

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flmarket_sim.eventlog import read_events, read_ledger, read_run
+from flmarket_sim.report.behaviours import earnings, sentence
 
 SHOWN = 15  # rounds that a terminal shows
 
@@ -37,6 +38,7 @@ def summarise(run: str | Path) -> dict[str, Any]:
         "owners_who_sold": int((sold > 0).sum()),
         "largest_privacy_sold": float(sold.max()),
         "buyers": buyers,
+        "behaviours": earnings(run) if info["scenario"]["owners"].get("behaviours") else {},
     }
 
 
@@ -68,6 +70,8 @@ def render(run: str | Path) -> RenderableType:
         parts += [_table(name, mine, totals), Text(_sentence(totals) + "\n")]
     people = f"{summary['owners_who_sold']} of {summary['owners']} owners sold a gradient"
     parts.append(Text(f"{people}; nobody lost more than e = {summary['largest_privacy_sold']:.3g} of privacy in all"))
+    if summary["behaviours"]:
+        parts.append(Text(sentence(summary["behaviours"])))
     parts.append(Text(f"{summary['events']:,} events in {summary['wall_seconds']} s, in {summary['directory']}"))
     return Group(*parts)
 

@@ -1,0 +1,85 @@
+"""A buyer who looks for arbitrage: one purchase split into several, and the gradients combined. The paper leaves the question open.
+
+An owner who sells e_1, ..., e_k of privacy in k purchases gives k gradients with independent noise. Their best combination has
+the variance of a single sale at sqrt(e_1^2 + ... + e_k^2), less than that of e_1 + ... + e_k: many small sales are worse than one large
+one, unless prices are convex enough. Owners either remember (what they sold counts: they ask the increase of their valuation, up to what
+is left of their privacy budget) or forget (each purchase meets fresh owners; a broker that allows this sells more than they have).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flmarket_sim import aggregation
+from flmarket_sim.bids import BidBatch, Profiles
+from flmarket_sim.strategy.lies import Floats
+
+LEAST = 1e-9  # of a privacy budget: less is sold out
+
+
+@dataclass(frozen=True)
+class Purchase:
+    """error_bound, spent and privacy_sold (K,) of all purchases together."""
+
+    error_bound: Floats
+    spent: Floats
+    privacy_sold: Floats
+
+
+def buy(
+    auction: Any,
+    truth: Profiles,
+    budget: Floats,
+    purchases: int,
+    *,
+    remember: bool = True,
+    levels: int = 8,
+    rule: str = "opt-aggr",
+    clip: float = 1.0,
+) -> Purchase:
+    """`budget` (K,) spent in `purchases` equal parts, one after the other, on the same truthful owners."""
+    sold, squared = np.zeros(truth.shape), np.zeros(truth.shape)
+    spent = np.zeros(truth.shape[0])
+    shares = np.arange(1, levels + 1) / levels
+    for number in range(purchases):
+        before = sold if remember else np.zeros_like(sold)
+        left = np.maximum(truth.privacy_budget - before, LEAST * truth.privacy_budget)
+        base = truth.value(before)
+        values = np.stack([truth.value(before + left * share) - base for share in shares], axis=2)
+        values = np.maximum.accumulate(np.maximum(values, 0.0), axis=2)
+        bids = BidBatch(values, left, truth.data_size)
+        outcome = auction.decide(bids, budget / purchases, np.random.default_rng(number))
+        loss = np.where(outcome.privacy_loss > 10 * LEAST * truth.privacy_budget, outcome.privacy_loss, 0.0)
+        sold, squared = sold + loss, squared + loss**2
+        spent += outcome.payment.sum(axis=1)
+    effective = np.sqrt(squared)
+    weights = aggregation.create(rule).weights(effective, truth.data_size, clip)
+    bound = aggregation.error_bound(weights, effective, truth.data_size, clip)
+    return Purchase(bound, spent, sold.sum(axis=1))
+
+
+def price_of_the_same(
+    auction: Any, truth: Profiles, budget: Floats, purchases: int, *, remember: bool = True, rule: str = "opt-aggr"
+) -> tuple[float, float]:
+    """(budget ratio, spending ratio): what `purchases` purchases need for the mean error bound that one purchase of `budget` has.
+
+    Below 1 splitting is cheaper. Found by bisection on a common factor of all budgets; nan where 64 times the money does not do it.
+    """
+    single = buy(auction, truth, budget, 1, remember=remember, rule=rule)
+    target = single.error_bound[np.isfinite(single.error_bound)].mean()
+
+    def error(factor: float) -> tuple[float, float]:
+        found = buy(auction, truth, factor * budget, purchases, remember=remember, rule=rule)
+        finite = np.isfinite(found.error_bound)
+        return (float(found.error_bound[finite].mean()) if finite.mean() > 0.5 else np.inf), float(found.spent.sum())
+
+    low, high = 1 / 64, 64.0
+    if error(high)[0] > target:
+        return float("nan"), float("nan")
+    for _ in range(40):
+        middle = np.sqrt(low * high)
+        low, high = (middle, high) if error(middle)[0] > target else (low, middle)
+    return float(high), error(high)[1] / float(single.spent.sum())

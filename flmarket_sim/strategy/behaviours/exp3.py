@@ -1,0 +1,59 @@
+"""Multiplicative weights from bandit feedback (EXP3: Auer, Cesa-Bianchi, Freund, Schapire 2002)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from flmarket_sim.strategy.behaviours.contract import Feedback, Floats, Ints, Told, View
+from flmarket_sim.strategy.behaviours.grid import FACTORS, Factors, Grid, OwnerRows, Parts, Pending, payoffs
+
+Exploration = Annotated[float, Field(gt=0, le=1)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Exp3:
+    """Each owner keeps a weight for every strategy of a grid, and multiplies those that paid.
+
+    With A strategies and weights w she plays j with chance p_j = (1 - exploration) w_j / sum(w) + exploration / A; a payoff x
+    multiplies w_j by exp(learning_rate x / p_j). Payoffs are shares of what her whole privacy budget is worth to her, and 0 when she sells
+    nothing. Without a learning rate it is exploration / A.
+    """
+
+    name = "exp3"
+
+    def __init__(
+        self,
+        factors: Factors = FACTORS,
+        privacy_budget: Parts = (1.0, 0.6),
+        data_size: Parts = (1.0,),
+        exploration: Exploration = 0.1,
+        learning_rate: Rate | None = None,
+    ) -> None:
+        self.grid = Grid(factors, privacy_budget, data_size)
+        self.exploration = exploration
+        self.learning_rate = exploration / len(self.grid) if learning_rate is None else learning_rate
+        self.scores = OwnerRows(len(self.grid))  # logarithms of weights
+        self.pending = Pending()
+
+    def report(self, view: View) -> Told:
+        chance = self.chances(self.scores.rows(view.owners, len(view.population)))
+        drawn = view.rng.random((len(view.owners), 1)) * chance.sum(axis=1, keepdims=True)
+        chosen: Ints = np.minimum((chance.cumsum(axis=1) <= drawn).sum(axis=1), len(self.grid) - 1)
+        self.pending.keep(view, chosen)
+        return self.grid.told(view, chosen)
+
+    def learn(self, feedback: Feedback) -> None:
+        chosen = self.pending.take(feedback.view)
+        rows = self.scores.rows(feedback.view.owners, len(feedback.view.population))
+        played = np.take_along_axis(self.chances(rows), chosen[:, None], axis=1)[:, 0]
+        self.scores.table[rows, chosen] += self.learning_rate * payoffs(feedback) / played
+
+    def chances(self, rows: Ints) -> Floats:
+        """(k, A) how likely each owner is to play each strategy."""
+        scores = self.scores.table[rows]
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        exploit = weights / weights.sum(axis=1, keepdims=True)
+        return np.asarray((1 - self.exploration) * exploit + self.exploration / len(self.grid))

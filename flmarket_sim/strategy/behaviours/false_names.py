@@ -1,0 +1,39 @@
+"""One owner behind several names."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from flmarket_sim import valuation
+from flmarket_sim.strategy.behaviours.contract import Told, View
+
+Names = Annotated[int, Field(ge=2, le=16)]
+
+
+class FalseNames:
+    """Appears as `identities` owners who split her records evenly; each bids her true values of its part.
+
+    The parts are different records, so each may sell up to her whole privacy budget. A step owner asks for each part
+    its share of what selling anything costs her. Who has fewer records than names uses fewer names.
+    """
+
+    name = "false-names"
+
+    def __init__(self, identities: Names = 2) -> None:
+        self.identities = identities
+
+    def report(self, view: View) -> Told:
+        total = view.data_size.astype(np.int64)
+        names = np.minimum(self.identities, total)
+        of = np.repeat(np.arange(len(total)), names)
+        place = np.arange(len(of)) - np.repeat(np.cumsum(names) - names, names)
+        size = (total // names)[of] + (place < (total % names)[of])
+        true = view.truth
+        family, rate, budget = true.family[0, of], true.rate[0, of], view.privacy_budget[of]
+        loss = budget[:, None] * (np.arange(1, view.levels + 1) / view.levels)
+        step_cost = (rate * size * budget)[:, None]
+        values = valuation.value(family[:, None], rate[:, None], size[:, None].astype(float), loss, step_cost)
+        return Told(values, budget, size.astype(float), of, family, rate)

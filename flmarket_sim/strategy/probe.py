@@ -1,0 +1,143 @@
+"""The probe: for every owner of every market, the best lie that the search finds. A lower bound on regret, and called so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from flmarket_sim.auctions.contract import Auction, check_budget
+from flmarket_sim.bids import BidBatch, Profiles
+from flmarket_sim.errors import plugin_errors
+from flmarket_sim.randomness import Purpose, Streams
+from flmarket_sim.strategy.confidence import Estimate, estimate
+from flmarket_sim.strategy.effort import Effort
+from flmarket_sim.strategy.lies import Bools, Floats, Liars, Lies, false_parts
+from flmarket_sim.strategy.payoff import Payoff, expected_utility
+from flmarket_sim.strategy.search import STAGES, best_reports
+
+Progress = Callable[[int, int], None]
+LIARS_AT_ONCE = 2_000
+NOTABLE = 0.01  # of cost: what counts as "can gain"
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What lying earned, all (K, n) unless said otherwise. Every gain is a lower bound: a better lie may exist.
+
+    truthful_utility   expected utility when everybody tells the truth
+    best_utility       of the best report found for this owner alone, all others truthful; the truth's where none beats it
+    cost               true value of what she sells by the truth, at least that of the lowest level
+    values (K, n, M), privacy_budget, data_size    that report
+    stage              the stage of the search that found it, a position in `search.STAGES` (0: the truth)
+    budget (K,)        the buyer's money
+    """
+
+    truth: Profiles
+    budget: Floats
+    truthful_utility: Floats
+    best_utility: Floats
+    cost: Floats
+    values: Floats
+    privacy_budget: Floats
+    data_size: Floats
+    stage: NDArray[np.int8]
+    seed: int = 0
+
+    @property
+    def gain(self) -> Floats:
+        return np.maximum(self.best_utility - self.truthful_utility, 0.0)
+
+    @property
+    def relative_gain(self) -> Floats:
+        """gain / cost: the paper's measure of regret, found by search."""
+        return np.asarray(self.gain / self.cost)
+
+    @property
+    def factor(self) -> Floats:
+        """(K,) budget as a factor of what everything for sale is worth."""
+        return np.asarray(self.budget / self.truth.total_value())
+
+    def mean_relative_gain(self) -> Estimate:
+        return estimate(self.relative_gain.mean(axis=1))
+
+    def share_gaining(self, threshold: float = NOTABLE) -> Estimate:
+        """Share of owners who can gain more than `threshold` of their costs."""
+        return estimate((self.relative_gain > threshold).mean(axis=1))
+
+    def false_parts(self) -> dict[str, Bools]:
+        """Which part of the winning report is false; all False where the truth is best."""
+        truth = self.truth
+        family, rate, eb, size = (np.ravel(c) for c in (truth.family, truth.rate, truth.privacy_budget, truth.data_size))
+        nobody = np.zeros((len(rate), 0))
+        liars = Liars(family, rate, eb, size, np.zeros(len(rate)), nobody, self.values.shape[2])
+        lies = Lies(self.values.reshape(-1, self.values.shape[2]), self.privacy_budget.ravel(), self.data_size.ravel())
+        lying = self.stage > 0
+        parts = [part.reshape(truth.shape) & lying for part in false_parts(liars, lies)]
+        return dict(zip(("values", "privacy_budget", "data_size"), parts, strict=True))
+
+    def told(self, k: int, i: int) -> BidBatch:
+        """Market k as it looks when owner i tells her best lie and all others the truth: one market."""
+        bids = self.truth.take(slice(k, k + 1)).bids(self.values.shape[2])
+        values, budget, size = bids.values.copy(), bids.privacy_budget.copy(), bids.data_size.copy()
+        values[0, i], budget[0, i], size[0, i] = self.values[k, i], self.privacy_budget[k, i], self.data_size[k, i]
+        return BidBatch(values, budget, size)
+
+    def replay(self, auction: Any, k: int, i: int) -> tuple[float, float]:
+        """(truthful, lying) utility of owner i in market k, decided again."""
+        truth = self.truth.take(slice(k, k + 1))
+        bids = truth.bids(self.values.shape[2])
+        payoff = Payoff(auction, truth, bids, self.budget[k : k + 1], np.array([i]), seed=self.seed)
+        mine = (bids.values[0, i], bids.privacy_budget[0, i], bids.data_size[0, i])
+        lie = (self.values[k, i], self.privacy_budget[k, i], self.data_size[k, i])
+        pair = Lies(*(np.array([[a], [b]]) for a, b in zip(mine, lie, strict=True)))
+        honest, lying = payoff(pair)[:, 0]
+        return float(honest), float(lying)
+
+
+def probe(
+    auction: Auction,
+    truth: Profiles,
+    budget: ArrayLike,
+    *,
+    seed: int = 0,
+    effort: str | Effort = "standard",
+    levels: int = 8,
+    progress: Progress | None = None,
+) -> Probe:
+    """The best unilateral misreport found for every owner of every market: over values (any table that does not fall), privacy
+    budget (at most the true one) and data size (at most the true one, at least 1). `progress(done, total)` counts liars."""
+    bids = truth.bids(levels)
+    money = check_budget(bids, budget)
+    markets, n = truth.shape
+    with plugin_errors("auction", auction.name):
+        honest, cost = expected_utility(auction, truth, bids, money, seed)
+        per_chunk = max(1, LIARS_AT_ONCE // n)
+        found: list[Any] = []
+        for begin in range(0, markets, per_chunk):
+            rows = np.repeat(np.arange(begin, min(begin + per_chunk, markets)), n)
+            owner = np.tile(np.arange(n), len(rows) // n)
+            key = Streams(seed).generator(Purpose.SEARCH, begin).integers(2**31)
+            chunk = best_reports(
+                auction, truth.take(rows), bids.take(rows), money[rows], owner, effort=effort, seed=int(key)
+            )
+            found.append(chunk)
+            if progress is not None:
+                progress(min(begin + per_chunk, markets) * n, markets * n)
+
+    def whole(name: str) -> Any:
+        column = np.concatenate([getattr(chunk, name) for chunk in found])
+        return column.reshape(markets, n, *column.shape[1:])
+
+    truthful = whole("truthful_utility")
+    gain = np.maximum(whole("utility") - truthful, 0.0)
+    return Probe(
+        truth, money, honest, honest + gain, cost, whole("values"), whole("privacy_budget"), whole("data_size"),
+        whole("stage"), seed,
+    )  # fmt: skip
+
+
+__all__ = ["STAGES", "Probe", "probe"]

@@ -1,0 +1,88 @@
+"""Probes in Parquet: one row an owner, with the winning lie, so that any row can be replayed years later."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flmarket_sim.bids import Profiles
+from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.strategy.probe import Probe
+from flmarket_sim.strategy.search import STAGES
+from flmarket_sim.valuation import family_names
+
+FORMAT = "1"
+
+
+def table(probe: Probe, facts: dict[str, Any] | None = None) -> pa.Table:
+    """One row an owner of a market. `facts` (auction, scenario, effort, seed, ...) go to the file's metadata."""
+    markets, n = probe.truth.shape
+    truth = probe.truth
+    false = probe.false_parts()
+    columns: dict[str, Any] = {
+        "market": pa.array(np.repeat(np.arange(markets), n), pa.int32()),
+        "owner": pa.array(np.tile(np.arange(n), markets), pa.int32()),
+        "budget": np.repeat(probe.budget, n),
+        "budget_factor": np.repeat(probe.factor, n),
+        "family": pa.array(family_names(truth.family).ravel().tolist()).dictionary_encode(),
+        "rate": truth.rate.ravel(),
+        "privacy_budget": truth.privacy_budget.ravel(),
+        "data_size": truth.data_size.ravel(),
+        "truthful_utility": probe.truthful_utility.ravel(),
+        "best_utility": probe.best_utility.ravel(),
+        "gain": probe.gain.ravel(),
+        "cost": probe.cost.ravel(),
+        "gain_over_cost": probe.relative_gain.ravel(),
+        "stage": pa.DictionaryArray.from_arrays(pa.array(probe.stage.ravel(), pa.int8()), list(STAGES)),
+        "false_values": false["values"].ravel(),
+        "false_privacy_budget": false["privacy_budget"].ravel(),
+        "false_data_size": false["data_size"].ravel(),
+        "told_privacy_budget": probe.privacy_budget.ravel(),
+        "told_data_size": probe.data_size.ravel(),
+        "told_values": pa.array(list(probe.values.reshape(markets * n, -1)), pa.list_(pa.float64())),
+    }
+    described = {"flmarket_probe": FORMAT, "facts": json.dumps((facts or {}) | {"seed": probe.seed}, sort_keys=True)}
+    return pa.table(columns).replace_schema_metadata(described)
+
+
+def write_probe(probe: Probe, path: str | Path, facts: dict[str, Any] | None = None) -> Path:
+    """Writes a probe; the file appears whole or not at all."""
+    target = Path(path)
+    fresh = target.with_name(f".{target.name}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table(probe, facts), fresh, compression="zstd")
+        fresh.replace(target)
+    except OSError as error:
+        raise FlmarketError(f"the probe cannot be written to {target}: {error}") from None
+    return target
+
+
+def read_probe(path: str | Path) -> tuple[Probe, dict[str, Any]]:
+    """The probe of a file, ready to be replayed, and the facts that were written with it."""
+    try:
+        found = pq.ParquetFile(path).read()
+        metadata = found.schema.metadata or {}
+        facts = json.loads(metadata[b"facts"])
+        markets = int(found.column("market").to_numpy().max()) + 1
+        n = found.num_rows // markets
+
+        def square(name: str) -> Any:
+            return found.column(name).to_numpy(zero_copy_only=False).reshape(markets, n)
+
+        told = np.stack(found.column("told_values").to_pylist()).reshape(markets, n, -1)
+        stage = np.array([STAGES.index(name) for name in found.column("stage").to_pylist()], np.int8).reshape(markets, n)
+        families = np.array(found.column("family").to_pylist()).reshape(markets, n)
+        truth = Profiles(families, square("rate"), square("privacy_budget"), square("data_size"))
+        probe = Probe(
+            truth, square("budget")[:, 0].copy(), square("truthful_utility"), square("best_utility"), square("cost"), told,
+            square("told_privacy_budget"), square("told_data_size"), stage, int(facts["seed"]),
+        )  # fmt: skip
+    except (OSError, pa.ArrowException, KeyError, ValueError, TypeError) as error:
+        raise InputError(f"{path} is not the file of a probe: {error}") from None
+    return probe, facts

@@ -1,0 +1,187 @@
+"""The search for the best lie: stages of candidates, each rescored on the mechanism as deployed.
+
+What it finds is a lower bound on regret: no search can show that there is no better lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flmarket_sim.auctions.contract import Auction
+from flmarket_sim.bids import BidBatch, Profiles
+from flmarket_sim.randomness import Purpose, Streams
+from flmarket_sim.strategy import candidates
+from flmarket_sim.strategy.effort import Effort, effort_of
+from flmarket_sim.strategy.gradient import ascended
+from flmarket_sim.strategy.lies import Bools, Floats, Ints, Liars, Lies
+from flmarket_sim.strategy.payoff import Payoff
+from flmarket_sim.strategy.threads import one_torch_thread
+
+STAGES = ("truth", "grid", "families", "shapes", "neighbours", "random", "refined", "gradient", "polished", "start")
+ROUNDING = 1e-12  # of the buyer's money: what no report can be said to gain
+FRESH_DRAWS = 256
+CERTAIN = 3.0  # standard errors that a gain from a sampled auction must stand above
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best report of each liar (G,), the truth where nothing beats it: utilities, and the stage that found it."""
+
+    values: Floats
+    privacy_budget: Floats
+    data_size: Floats
+    utility: Floats
+    truthful_utility: Floats
+    stage: NDArray[np.int8]
+
+    @property
+    def gain(self) -> Floats:
+        return np.asarray(self.utility - self.truthful_utility)
+
+    @property
+    def lies(self) -> Lies:
+        return Lies(self.values, self.privacy_budget, self.data_size)
+
+
+def best_reports(
+    auction: Auction,
+    truth: Profiles,
+    reported: BidBatch,
+    budget: Floats,
+    owner: Ints,
+    *,
+    effort: str | Effort = "quick",
+    seed: int = 0,
+    samples: int = 1,
+    group: Bools | None = None,
+    start: Lies | None = None,
+) -> Found:
+    """The best unilateral report of owner[g] in market g, while all others report what `reported` says.
+
+    With samples = S, truth has G x S markets: in markets g S to g S + S - 1 owner[g] is the same person, and her one report is
+    judged by its mean. `group` (K, n) names those whose utilities are summed; the liar alone by default. `start` (G, ...) are reports
+    to begin with, beside the truth.
+    """
+    budget = np.asarray(budget, float)
+    with one_torch_thread():
+        payoff = Payoff(auction, truth, reported, budget, np.asarray(owner), samples=samples, group=group, seed=seed)
+        liars = Liars.of(truth, reported, budget, np.asarray(owner), samples)
+        search = _Search(payoff, liars, effort_of(effort), Streams(seed).generator(Purpose.SEARCH))
+        if start is not None:
+            search.consider("start", liars.feasible(start).at(None))
+        return search.run(auction)
+
+
+class _Search:
+    """The best so far of every liar, and the best of every stage as starting points for the next."""
+
+    def __init__(self, payoff: Payoff, liars: Liars, effort: Effort, rng: np.random.Generator) -> None:
+        self.payoff, self.liars, self.effort, self.rng = payoff, liars, effort, rng
+        self.best = liars.truth()
+        self.truthful = payoff(self.best.at(None))[0]
+        self.utility = self.truthful.copy()
+        self.stage = np.zeros(len(liars), np.int8)
+        self.pool: list[tuple[Floats, Lies]] = []
+
+    def run(self, auction: Any) -> Found:
+        effort, liars = self.effort, self.liars
+        self.consider("grid", candidates.grid(liars, effort))
+        self.consider("families", candidates.families(liars, effort))
+        self.consider("shapes", candidates.shapes(liars, effort))
+        if liars.rivals.shape[1]:
+            self.consider("neighbours", candidates.neighbours(liars, effort))
+        self.consider("random", candidates.at_random(liars, effort.random, self.rng))
+        self._refine()
+        if hasattr(auction, "relaxed"):
+            for start in self._starts(effort.ascents):
+                self.consider("gradient", ascended(auction, self.payoff, liars, start, effort.steps))
+        self._polish()
+        self._simplify()
+        if self.payoff.sampled:
+            self._weigh_again()
+        worth = self.utility > self.truthful + ROUNDING * liars.money
+        best = self.best.where(worth, liars.truth())
+        utility = np.where(worth, self.utility, self.truthful)
+        stage = np.where(worth, self.stage, 0).astype(np.int8)
+        return Found(best.values, best.privacy_budget, best.data_size, utility, self.truthful, stage)
+
+    def consider(self, stage: str, lies: Lies) -> Bools:
+        """Scores candidates (C, G, ...), keeps the best; says whose best moved."""
+        utility = self.payoff(lies)
+        first = utility.argmax(axis=0)
+        liar = np.arange(len(self.liars))
+        best = utility[first, liar]
+        chosen = lies.at((first, liar))
+        if stage not in ("refined", "polished"):
+            self.pool.append((best, chosen))
+        better = best > self.utility
+        self.best = chosen.where(better, self.best)
+        self.utility = np.where(better, best, self.utility)
+        self.stage[better] = STAGES.index(stage)
+        return np.asarray(better)
+
+    def _starts(self, count: int) -> list[Lies]:
+        """The `count` best of the stages' bests, for each liar her own; the truth first if there is nothing else."""
+        pool = [(self.truthful, self.liars.truth()), *self.pool]
+        scores = np.stack([score for score, _ in pool])
+        order = np.argsort(-scores, axis=0, kind="stable")[:count]
+        every = Lies.stack([lies.at(None) for _, lies in pool])
+        return [every.at((place, np.arange(len(self.liars)))) for place in order]
+
+    def _refine(self) -> None:
+        """Random steps around several starting points; a point that gets better takes larger steps, else smaller ones."""
+        effort, liars = self.effort, self.liars
+        for start in self._starts(effort.starts):
+            here, height = start, self.payoff(start.at(None))[0]
+            scale = np.full(len(liars), 0.3)
+            for _ in range(effort.rounds):
+                near = candidates.around(liars, here, scale, effort.tries, self.rng)
+                utility = self.payoff(near)
+                first, liar = utility.argmax(axis=0), np.arange(len(liars))
+                better = utility[first, liar] > height
+                here = near.at((first, liar)).where(better, here)
+                height = np.where(better, utility[first, liar], height)
+                scale = np.clip(scale * np.where(better, 1.5, 0.6), 1e-3, 1.0)
+            moved = height > self.utility
+            self.best = here.where(moved, self.best)
+            self.utility = np.where(moved, height, self.utility)
+            self.stage[moved] = STAGES.index("refined")
+
+    def _polish(self) -> None:
+        """Steps along one part at a time, halved when none helps."""
+        size = 0.25
+        for _ in range(self.effort.polish):
+            if self.consider("polished", candidates.steps(self.liars, self.best, size)).mean() <= 0.5:
+                size *= 0.4
+
+    def _simplify(self) -> None:
+        """Parts of a lie that it does not need are told as they are, so that a report is false only where it pays."""
+        liars = self.liars
+        whole_size, whole_budget = liars.data_size, liars.privacy_budget
+        attempts: list[Callable[[Lies], Lies]] = [
+            lambda b: Lies(b.values * (whole_size / b.data_size)[:, None], b.privacy_budget, whole_size),
+            lambda b: Lies(b.values, b.privacy_budget, whole_size),
+            lambda b: liars.honest(b.privacy_budget, b.data_size),
+            lambda b: Lies(b.values * (whole_budget / b.privacy_budget)[:, None], whole_budget, b.data_size),
+            lambda b: Lies(b.values, whole_budget, b.data_size),
+            lambda b: liars.honest(b.privacy_budget, b.data_size),
+        ]
+        for attempt in attempts:
+            plain = liars.feasible(attempt(self.best))
+            utility = self.payoff(plain.at(None))[0]
+            enough = utility >= self.utility - 1e-6 * np.maximum(self.utility - self.truthful, 0.0)
+            self.best = plain.where(enough, self.best)
+            self.utility = np.where(enough, utility, self.utility)
+
+    def _weigh_again(self) -> None:
+        """The winner of many noisy scores is partly lucky: truth and lie meet on fresh draws, and a gain must be certain."""
+        seed = self.payoff.seed + 1_000_003
+        lying, honest, error = self.payoff.paired(self.best, self.liars.truth(), seed, FRESH_DRAWS)
+        certain = lying - honest > CERTAIN * error
+        self.truthful = honest
+        self.utility = np.where(certain, lying, honest)

@@ -1,0 +1,86 @@
+"""What a check is: it looks through many markets for a violation, and judges one market by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from flmarket_sim.testing.case import Case
+from flmarket_sim.testing.markets import Floats, Markets
+from flmarket_sim.testing.subject import Subject
+
+SAME = 1e-5  # of the buyer's money or of a privacy budget: networks compute in single precision
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a look through K markets gave.
+
+    violation  one number for everything that was looked at (an owner, a market), 0 where all is well
+    cases      those that violate, worst first
+    message    says what is wrong where no single market can show it
+    """
+
+    violation: Floats
+    cases: list[Case] = field(default_factory=list)
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """One outcome of a market, (n,) each: of a lottery the means."""
+
+    label: str
+    loss: Floats
+    payment: Floats
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The violation of one case (0: none), what happened in it, and that in words."""
+
+    violation: float
+    views: tuple[View, ...] = ()
+    story: str = ""
+
+
+@dataclass(frozen=True)
+class Check:
+    """name: the property, as in `guarantees`; statement: what it says; unit: of a violation, empty if it has none."""
+
+    name: str
+    statement: str
+    unit: str
+    find: Callable[[Subject, Markets], Finding]
+    judge: Callable[[Subject, Case], Judgement]
+
+
+def worst(violation: Floats, markets: Markets, make: Callable[[int, int], Case], count: int = 3) -> list[Case]:
+    """Cases of the worst violations (K, n), one a market, `make(k, i)` each."""
+    owner = violation.argmax(axis=1)
+    height = violation.max(axis=1)
+    order = np.argsort(-height, kind="stable")[:count]
+    return [make(int(k), int(owner[k])) for k in order if height[k] > 0]
+
+
+def view(label: str, means: tuple[Floats, Floats]) -> View:
+    return View(label, *means)
+
+
+def number(value: float) -> str:
+    """Four digits, and zero for what is only rounding."""
+    return "0" if abs(value) < 1e-9 else f"{value:.4g}"
+
+
+def who(i: int) -> str:
+    """Owners are counted from 1 where people read."""
+    return f"Owner {i + 1}"
+
+
+def sold(view: View, i: int) -> str:
+    """What an owner sells and gets, in words."""
+    if view.loss[i] < 1e-12 and abs(view.payment[i]) < 1e-12:
+        return "sells nothing"
+    return f"sells {number(view.loss[i])} for {number(view.payment[i])}"

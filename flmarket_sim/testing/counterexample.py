@@ -1,0 +1,95 @@
+"""A counterexample for people: a table of owners, what happened, a sentence; and for machines, to be played again."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from flmarket_sim.errors import ContractError
+from flmarket_sim.testing.case import Case
+from flmarket_sim.testing.check import Check, Judgement, number
+from flmarket_sim.testing.subject import Subject
+from flmarket_sim.valuation import family_names
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A market in which a property fails. `violation` is in the unit of its check."""
+
+    check: Check
+    case: Case
+    judgement: Judgement
+    seed: int
+
+    @property
+    def violation(self) -> float:
+        return self.judgement.violation
+
+    @property
+    def story(self) -> str:
+        return self.judgement.story
+
+    def replay(self, auction: Any) -> float:
+        """The violation of this market under another auction, or the same once more; 0 if there is none."""
+        subject = Subject(auction, self.seed)
+        with suppress(ContractError):  # an auction that fails here is judged for it below
+            subject.notice(self.case.bids(), self.case.budget)
+        return self.check.judge(subject, self.case).violation
+
+    def headings(self) -> list[str]:
+        shown = [f"{view.label}: {what}" for view in self.judgement.views for what in ("sells", "paid")]
+        return ["owner", "family", "rate", "budget", "records", "worth", *shown]
+
+    def rows(self) -> list[list[str]]:
+        """One row an owner: who she is, what everything she has is worth to her, what she sells and gets."""
+        truth = self.case.truth
+        families, worth = family_names(truth.family[0]), truth.value(truth.privacy_budget)[0]
+        rows = []
+        for i in range(self.case.n):
+            facts = (truth.rate[0, i], truth.privacy_budget[0, i], truth.data_size[0, i], worth[i])
+            shown = [number(part[i]) for view in self.judgement.views for part in (view.loss, view.payment)]
+            rows.append([str(i + 1), str(families[i]), *(number(fact) for fact in facts), *shown])
+        return rows
+
+    def caption(self) -> str:
+        levels = "one level" if self.case.levels == 1 else f"{self.case.levels} levels"
+        return f"The buyer has {number(self.case.money)}; bids have {levels}."
+
+    def __str__(self) -> str:
+        table = [self.headings(), *self.rows()]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in table]
+        return "\n".join([self.caption(), *lines, self.story])
+
+    def as_dict(self) -> dict[str, Any]:
+        case = self.case
+        truth = case.truth
+        told = case.told_bids() if case.told is not None else None
+        return {
+            "violation": self.violation,
+            "story": self.story,
+            "money": case.money,
+            "levels": case.levels,
+            "owners": [
+                {
+                    "family": str(family),
+                    "rate": float(truth.rate[0, i]),
+                    "privacy_budget": float(truth.privacy_budget[0, i]),
+                    "data_size": float(truth.data_size[0, i]),
+                }
+                for i, family in enumerate(family_names(truth.family[0]))
+            ],
+            "owner": case.owner,
+            "told": told
+            and {
+                "values": told.values[0, case.owner].tolist(),
+                "privacy_budget": float(told.privacy_budget[0, case.owner]),
+                "data_size": float(told.data_size[0, case.owner]),
+            },
+            "order": case.order and list(case.order),
+            "outcomes": {
+                view.label: {"privacy_loss": view.loss.tolist(), "payment": view.payment.tolist()}
+                for view in self.judgement.views
+            },
+        }

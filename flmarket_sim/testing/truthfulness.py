@@ -1,0 +1,97 @@
+"""Truthful: no owner gains by a lie while all others tell the truth. Sought with the probe, shown by one lie."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flmarket_sim import valuation
+from flmarket_sim.bids import BidBatch
+from flmarket_sim.strategy.probe import Probe, probe
+from flmarket_sim.testing.case import Case, Told
+from flmarket_sim.testing.check import Check, Finding, Judgement, number, sold, view, who, worst
+from flmarket_sim.testing.markets import LEVELS, Floats, Markets
+from flmarket_sim.testing.subject import Subject
+
+ROUNDING = 1e-9  # of the buyer's money
+NOTABLE = 1e-6  # of cost: below it a gain is not worth a word
+
+
+def _find(subject: Subject, markets: Markets, effort: str) -> Finding:
+    found = probe(subject.auction, markets.truth, markets.money, seed=subject.seed, effort=effort, levels=markets.levels)
+    worth = (found.gain > ROUNDING * markets.money[:, None]) & (found.relative_gain > NOTABLE)
+    violation = np.where(worth, found.relative_gain, 0.0)
+    return Finding(violation, worst(violation, markets, lambda k, i: Case.of(markets, k, owner=i, told=_told(found, k, i))))
+
+
+def _told(found: Probe, k: int, i: int) -> Told:
+    """The probe's report as factors of the truth."""
+    truth = found.truth
+    budget, size, rate = found.privacy_budget[k, i], found.data_size[k, i], truth.rate[k, i]
+    levels = found.values.shape[2]
+    loss = budget * np.arange(1, levels + 1) / levels
+    step_cost = rate * truth.data_size[k, i] * truth.privacy_budget[k, i]
+    honest = valuation.value(truth.family[k, i], rate, size, loss, step_cost)
+    factor = tuple(float(f) for f in found.values[k, i] / honest)
+    return Told(factor, float(budget / truth.privacy_budget[k, i]), float(size / truth.data_size[k, i]))
+
+
+def _judge(subject: Subject, case: Case) -> Judgement:
+    assert case.owner is not None and case.told is not None
+    i, truth = case.owner, case.truth
+    lie = case.told_bids()
+    honest_lots, lying_lots = subject.lots(case.bids(), case.money), subject.lots(lie, case.money)
+
+    def worth(loss: Floats, size: float) -> Floats:
+        """(D,) true value to her of each lot."""
+        rate = truth.rate[0, i]
+        step_cost = rate * truth.data_size[0, i] * truth.privacy_budget[0, i]
+        return valuation.value(truth.family[0, i], rate, np.full(len(loss), size), loss, np.full(len(loss), step_cost))
+
+    cost = worth(honest_lots.loss[:, i], truth.data_size[0, i])
+    honest = honest_lots.payment[:, i] - cost
+    lying = lying_lots.payment[:, i] - worth(lying_lots.loss[:, i], lie.data_size[0, i])
+    weights = honest_lots.weight[:, i], lying_lots.weight[:, i]
+    earned, earned_by_lie = float(honest @ weights[0]), float(lying @ weights[1])
+    least = float(worth(truth.privacy_budget[0, i : i + 1] / LEVELS, truth.data_size[0, i])[0])
+    scale = max(float(cost @ weights[0]), least)
+    gain = earned_by_lie - earned
+    pays = gain > ROUNDING * case.money and gain > NOTABLE * scale
+    if pays and subject.sampled:
+        pays = subject.above_noise(lying - honest)
+    views = (view("truth", honest_lots.means()), view("lie", lying_lots.means()))
+    story = (
+        f"{who(i)} truthfully {sold(views[0], i)} and earns {number(earned)}. If she {_what(case, lie)}, "
+        f"she {sold(views[1], i)} and earns {number(earned_by_lie)}: a gain of {number(gain / scale)} times her cost."
+    )
+    return Judgement(gain / scale if pays else 0.0, views, story)
+
+
+def _what(case: Case, lie: BidBatch) -> str:
+    """The lie in words."""
+    assert case.owner is not None and case.told is not None
+    i, truth, told = case.owner, case.truth, case.told
+    said = []
+    if lie.privacy_budget[0, i] < truth.privacy_budget[0, i] * (1 - 1e-9):
+        said.append(
+            f"offers a privacy budget of {number(lie.privacy_budget[0, i])}, not {number(truth.privacy_budget[0, i])}"
+        )
+    if lie.data_size[0, i] < truth.data_size[0, i]:
+        said.append(f"offers {lie.data_size[0, i]:g} of her {truth.data_size[0, i]:g} records")
+    asks = ", ".join(number(value) for value in lie.values[0, i])
+    if len(set(told.factor)) > 1:
+        said.append(f"asks {asks} for the {case.levels} levels of it")
+    elif told.factor[-1] == 0.0:
+        said.append("asks nothing for it")
+    elif told.factor[-1] != 1.0:
+        said.append(f"asks {number(lie.values[0, i, -1])} for it, {number(told.factor[-1])} times what it is worth to her")
+    return " and ".join(said or ["says the same"])
+
+
+def truthful(effort: str) -> Check:
+    return Check(
+        "truthful",
+        "no lie of one owner pays",
+        "of cost",
+        lambda subject, markets: _find(subject, markets, effort),
+        _judge,
+    )

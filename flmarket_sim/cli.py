@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 from dataclasses import replace
@@ -14,8 +13,18 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from flmarket_sim import cli_audit, cli_data, cli_probe, registry
-from flmarket_sim.cli_output import AsJson, Overrides, auction_of, print_json, print_rows, progress, stderr, stdout
+from flmarket_sim import cli_audit, cli_data, cli_probe, cli_study, registry
+from flmarket_sim.cli_output import (
+    AsJson,
+    Overrides,
+    auction_of,
+    free_folder,
+    print_json,
+    print_rows,
+    progress,
+    stderr,
+    stdout,
+)
 from flmarket_sim.errors import FlmarketError, InputError
 
 app = typer.Typer(
@@ -26,6 +35,7 @@ app = typer.Typer(
 )
 app.add_typer(cli_data.app, name="data")
 app.command()(cli_probe.probe)
+app.command()(cli_study.study)
 app.command()(cli_audit.audit)
 
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file (TOML).")]
@@ -46,7 +56,7 @@ def run(
 
     settings = list(overrides or ()) + ([] if seed is None else [f"seed={seed}"])
     loaded = load_scenario(scenario, settings)
-    folder = out or _free_folder(loaded.name, loaded.digest())
+    folder = out or free_folder(loaded.name, loaded.digest())
     try:
         with progress(loaded.name) as report:
             finished = simulation.run(loaded, folder, progress=report)
@@ -95,6 +105,7 @@ _LISTED = {
     "partitions": registry.partitions,
     "delays": registry.delays,
     "models": registry.models,
+    "studies": registry.studies,
 }
 
 
@@ -232,17 +243,6 @@ def _scenarios() -> list[dict[str, str]]:
     if not rows:
         raise InputError("there is no folder 'scenarios' with scenario files here")
     return rows
-
-
-def _free_folder(name: str, digest: str) -> Path:
-    """runs/NAME-HASH, with a number behind it where that is taken."""
-    safe = re.sub(r"[^\w.-]+", "-", name)[:60]
-    base = Path("runs") / f"{safe}-{digest[:8]}"
-    folder, number = base, 1
-    while folder.exists():
-        number += 1
-        folder = base.with_name(f"{base.name}.{number}")
-    return folder
 
 
 def _interrupt(*_: object) -> None:

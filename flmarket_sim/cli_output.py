@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -70,3 +72,14 @@ def auction_of(text: str) -> Any:
     """The auction behind NAME, NAME@WEIGHTS or module:Class."""
     name, at, weights = text.partition("@")
     return registry.auctions.create(name, **({"weights": weights} if at else {}))
+
+
+def free_folder(name: str, digest: str) -> Path:
+    """runs/NAME-HASH, with a number behind it where that is taken."""
+    safe = re.sub(r"[^\w.-]+", "-", name)[:60]
+    base = Path("runs") / f"{safe}-{digest[:8]}"
+    folder, number = base, 1
+    while folder.exists():
+        number += 1
+        folder = base.with_name(f"{base.name}.{number}")
+    return folder

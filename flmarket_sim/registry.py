@@ -237,3 +237,19 @@ models = Registry(
         "none": "flmarket_sim.learning.model:NoModel",
     },
 )
+
+studies = Registry(
+    "study",
+    {
+        "misreport-gain": "flmarket_sim.study.misreport_gain:MisreportGain",
+        "published-regret": "flmarket_sim.study.published_regret:PublishedRegret",
+        "strategic-share": "flmarket_sim.study.strategic_share:StrategicShare",
+        "rest-point": "flmarket_sim.study.rest_point:RestPoint",
+        "learners": "flmarket_sim.study.learners:Learners",
+        "coalition": "flmarket_sim.study.collusion:CoalitionStudy",
+        "false-names": "flmarket_sim.study.collusion:FalseNamesStudy",
+        "arbitrage": "flmarket_sim.study.arbitrage:Arbitrage",
+    },
+    group="flmarket_sim.studies",
+    needs=("name", "run"),
+)

@@ -67,9 +67,10 @@ TOO_EXPONENTIAL = (
     f"exponential valuations of privacy budgets above {LARGEST_EXPONENTIAL:g} are beyond all money; "
     "leave 'exponential' out of families, or lower privacy_budget"
 )
-LATER_KEYS: tuple[tuple[str, str, Any], ...] = (
+LATER_KEYS: tuple[tuple[str | None, str, Any], ...] = (
     ("owners", "behaviours", []),
     ("market", "counterfactual", False),
+    (None, "study", None),
 )  # part, key, default
 SHARES_TOLERANCE = 1e-9
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -215,6 +216,9 @@ class Scenario(Part):
     auction: Plugin = Plugin(name="all-in-critical")
     aggregation: Plugin = Plugin(name="opt-aggr")
     model: Model = Model()
+    study: Plugin | None = Field(
+        None, description="what `flmarket study` asks of this market, and the options of the question"
+    )
     buyers: Annotated[
         tuple[Buyer, ...], BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v), Field(max_length=100)
     ] = ()
@@ -253,7 +257,8 @@ class Scenario(Part):
         """SHA-256 of the resolved scenario. Keys that came later count only where they are used: old hashes stay."""
         plain = self.as_dict()
         for part, key, default in LATER_KEYS:
-            if plain[part][key] == default:
-                del plain[part][key]
+            table = plain if part is None else plain[part]
+            if table[key] == default:
+                del table[key]
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()

@@ -258,6 +258,7 @@ def _cross_problems(data: dict[str, Any]) -> Iterator[Problem]:
 def _plugin_problems(data: dict[str, Any]) -> Iterator[Problem]:
     """Unknown plug-ins and wrong options, wherever a table names a plug-in."""
     yield from _check_plugin(("data",), data.get("data"), registry.datasets)
+    yield from _check_plugin(("study",), data.get("study"), registry.studies)
     owners, market = data.get("owners"), data.get("market")
     if isinstance(owners, dict):
         yield from _check_plugin(("owners", "partition"), owners.get("partition"), registry.partitions)

@@ -22,6 +22,13 @@ def flmarket(*arguments, cwd=ROOT, env=None):
     )
 
 
+def told_in_json(*arguments, **where):
+    """What a command says with --json, once it has ended well; else what it said instead."""
+    result = flmarket(*arguments, **where)
+    assert result.returncode == 0, f"exit {result.returncode}, stderr: {result.stderr}, stdout: {result.stdout}"
+    return json.loads(result.stdout)
+
+
 def test_run_writes_a_log_and_says_what_happened(tmp_path):
     out = tmp_path / "mäin run"
     result = flmarket("run", "scenarios/quickstart.toml", "--out", out)
@@ -35,12 +42,11 @@ def test_run_writes_a_log_and_says_what_happened(tmp_path):
 
 def test_run_in_json_with_overrides_and_seed(tmp_path):
     settings = ["--set", "auction.name=all-in", "--set", "rounds=3", "--seed", "9", "--json"]
-    result = flmarket("run", ROOT / "scenarios/quickstart.toml", *settings, cwd=tmp_path)
-    told = json.loads(result.stdout)
+    told = told_in_json("run", ROOT / "scenarios/quickstart.toml", *settings, cwd=tmp_path)
     assert told["outcome"] == "finished" and told["buyers"]["buyer"]["rounds"] == 3
     info = fm.read_run(tmp_path / told["directory"])
     assert info["seed"] == 9 and info["scenario"]["auction"]["name"] == "all-in"
-    second = json.loads(flmarket("run", ROOT / "scenarios/quickstart.toml", *settings, cwd=tmp_path).stdout)
+    second = told_in_json("run", ROOT / "scenarios/quickstart.toml", *settings, cwd=tmp_path)
     assert second["directory"] == told["directory"] + ".2"
 
 
@@ -75,13 +81,15 @@ def test_places_that_cannot_be_written_are_refused(tmp_path):
 def test_validate_accepts_what_is_right():
     result = flmarket("validate", "scenarios/paper/iid.toml")
     assert result.returncode == 0 and "1,000 owners" in result.stdout
-    assert json.loads(flmarket("validate", "scenarios/paper/iid.toml", "--json").stdout)["scenario"]["rounds"] == 100
+    assert told_in_json("validate", "scenarios/paper/iid.toml", "--json")["scenario"]["rounds"] == 100
 
 
-@pytest.mark.parametrize("what", ["auctions", "aggregation", "datasets", "partitions", "delays", "models", "scenarios"])
+@pytest.mark.parametrize(
+    "what", ["auctions", "aggregation", "behaviours", "studies", "datasets", "partitions", "delays", "models", "scenarios"]
+)
 def test_lists_name_everything(what):
     assert flmarket("list", what).returncode == 0
-    assert len(json.loads(flmarket("list", what, "--json").stdout)) >= 2
+    assert len(told_in_json("list", what, "--json")) >= 2
 
 
 def test_an_unknown_list_is_refused():
@@ -101,7 +109,7 @@ def test_missing_data_is_exit_1_with_what_to_do(tmp_path, monkeypatch, capsys):
 
 
 def test_data_list_and_check_tell_what_is_there():
-    told = {row["name"]: row["where"] for row in json.loads(flmarket("data", "list", "--json").stdout)}
+    told = {row["name"]: row["where"] for row in told_in_json("data", "list", "--json")}
     assert told["digits"] == "built in" and set(told) == {"bank", "digits", "nsl-kdd", "synthetic"}
     missing = "missing" in told["nsl-kdd"]
     assert flmarket("data", "check", "nsl-kdd").returncode == (1 if missing else 0)
@@ -113,8 +121,7 @@ def test_evaluate_compares_auctions_in_a_table_json_and_figure(tmp_path):
     assert (
         shown.returncode == 0 and "all-in-critical" in shown.stdout and "regret" in shown.stdout and "±" in shown.stdout
     ), shown.stderr
-    result = flmarket(*common, "--budgets", "0.2:1.0:0.4", "--json", "--figure", tmp_path / "f.png")
-    scores = json.loads(result.stdout)
+    scores = told_in_json(*common, "--budgets", "0.2:1.0:0.4", "--json", "--figure", tmp_path / "f.png")
     assert [score["budget_factor"] for score in scores] == ["0.2", "0.2", "0.6", "0.6", "1", "1"]
     assert (tmp_path / "f.png").stat().st_size > 10_000
     for wrong in (["--budgets", "1:0:1"], ["--budgets", "x"], ["--rule", "no-rule"]):
@@ -136,9 +143,8 @@ def test_train_writes_weights_that_can_be_used(tmp_path):
 
 def test_sql_on_a_run(tmp_path):
     flmarket("run", "scenarios/quickstart.toml", "--set", "rounds=2", "--out", tmp_path / "run")
-    found = flmarket("sql", tmp_path / "run", "select count(*) as n from bid", "--json")
-    assert json.loads(found.stdout) == [{"n": 20}]
-    assert json.loads(flmarket("sql", tmp_path / "run", "select sum(winners) as w from rounds", "--json").stdout)[0]["w"] > 0
+    assert told_in_json("sql", tmp_path / "run", "select count(*) as n from bid", "--json") == [{"n": 20}]
+    assert told_in_json("sql", tmp_path / "run", "select sum(winners) as w from rounds", "--json")[0]["w"] > 0
     marked = flmarket("sql", tmp_path / "run", "select '[/b]' as x, [1.0, 'nan'::double] as y, 2 as x")
     assert marked.returncode == 0 and "[/b]" in marked.stdout and "nan" in marked.stdout
     for wrong in ("selec 1", ""):

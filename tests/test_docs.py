@@ -27,7 +27,7 @@ def quickstart(tmp_path_factory):
 
 
 def test_the_mechanism_of_the_page_is_short_and_runs_in_a_market(tmp_path):
-    code, study, *_ = blocks("docs/writing-a-mechanism.md", "python")
+    code, study, check, *_ = blocks("docs/writing-a-mechanism.md", "python")
     assert len(code.splitlines()) <= 30
     (tmp_path / "lottery.py").write_text(code)
     (tmp_path / "study.py").write_text(study)
@@ -50,6 +50,11 @@ def test_the_mechanism_of_the_page_is_short_and_runs_in_a_market(tmp_path):
         [sys.executable, "study.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     ).stdout
     assert "mean error bound" in printed
+    (tmp_path / "check.py").write_text(check)
+    printed = subprocess.run(
+        [sys.executable, "check.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+    assert "Not promised, and it does not hold" in printed
 
 
 def test_every_query_of_the_pages_gives_an_answer(quickstart):

@@ -27,7 +27,8 @@ class Auction(Protocol):
     """A mechanism. Options are constructor arguments; `decide` keeps no state from call to call.
 
     `guarantees` says what holds and for which owners: {"truthful": C, "individually_rational": C, "budget_feasible": C},
-    where C is "any" (every valuation), "single-minded" (step valuations) or "none".
+    where C is "any" (every valuation), "single-minded" (step valuations) or "none"; "monotone" and "anonymous" may be added.
+    An optional `claims`, with the same keys, is what its publication says. `flmarket audit` holds a mechanism to both.
     `decide` draws the same random numbers for the same shape whatever the bids are.
     """
 

@@ -23,8 +23,7 @@ class Lie(NamedTuple):
 def random_lies(types: Types, owner: Tensor, levels: int, generator: torch.Generator, wild: float = 0.0) -> Lie:
     """A structured lie for owner[k] of market k: another family or rate, a smaller budget, fewer records, crooked levels.
 
-    A share `wild` of them goes far: prices raised beyond all money from some level on, next to nothing asked below a level,
-    or one price for everything.
+    A share `wild` of them goes far: from some level on the price is raised, beyond all money if need be.
     """
     rows = torch.arange(len(owner))
     mine = [column[rows, owner] for column in types[:4]]
@@ -46,11 +45,7 @@ def random_lies(types: Types, owner: Tensor, levels: int, generator: torch.Gener
     if wild > 0.0:
         far = torch.exp(math.log(2.0) + math.log(5e5) * uniform())[:, None]
         above = torch.arange(levels) >= torch.randint(0, levels, (len(owner),), generator=generator)[:, None]
-        kind = torch.randint(0, 3, (len(owner),), generator=generator)[:, None]
-        raised, lowered = torch.where(above, values * far, values), torch.where(above, values, values / far)
-        flat = (values[:, -1:] * torch.exp(torch.randn((len(owner), 1), generator=generator))).expand_as(values)
-        gone = torch.where(kind == 0, raised, torch.where(kind == 1, lowered, flat))
-        values = torch.where((uniform() < wild)[:, None], gone, values)
+        values = torch.where((uniform() < wild)[:, None], torch.where(above, values * far, values), values)
     return Lie(values, budget, size)
 
 
@@ -107,7 +102,7 @@ def ascended_lies(
     steps: int,
     rate: float,
     deterministic: bool,
-    temperature: float,
+    temperature: float | None,
 ) -> Lie:
     """The paper's attack: plain gradient ascent on values per record and privacy budget, from the truth, last iterate."""
     rows = torch.arange(len(owner))

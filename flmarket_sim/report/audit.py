@@ -24,7 +24,7 @@ def render(name: str, report: AuditReport) -> RenderableType:
     """For a terminal of 80 columns."""
     sizes = f"{report.sizes[0]}" if len(report.sizes) == 1 else f"{report.sizes[0]} to {report.sizes[-1]}"
     parts: list[RenderableType] = [
-        Text(f"{name}: what it says and what was found in markets of {sizes} owners ({report.effort})"),
+        Text(f"{name}: audited in markets of {sizes} owners, effort {report.effort}"),
         *tables(report),
     ]
     parts += [_shown(verdict) for verdict in report.verdicts if verdict.held is False and _worth_a_market(verdict)]

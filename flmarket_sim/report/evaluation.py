@@ -11,8 +11,7 @@ from rich.text import Text
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.mechanism_design.evaluation import Score
-
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")  # Okabe and Ito
+from flmarket_sim.report import figures
 
 
 def factors(text: str) -> list[float] | None:
@@ -74,37 +73,23 @@ def table(scores: list[Score]) -> Table:
 
 def draw(scores: list[Score], path: Path) -> None:
     """Mean error bound by budget factor with 95 % bands, first-best below."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     try:
         by_factor = sorted({float(score.budget_factor) for score in scores})
     except ValueError:
         raise InputError("a figure needs several budget factors: --budgets low:high:step") from None
-    figure, axis = plt.subplots(figsize=(6.5, 4.2), layout="constrained")
-    names = list(dict.fromkeys(score.auction for score in scores))
-    for place, name in enumerate(names):
-        mine = [score for score in scores if score.auction == name]
-        y = [score.error_bound for score in mine]
-        colour = COLOURS[place % len(COLOURS)]
-        axis.plot(by_factor, y, marker="o", markersize=3, color=colour, label=label(name))
-        low = [score.error_bound - score.error_half_width for score in mine]
-        high = [score.error_bound + score.error_half_width for score in mine]
-        axis.fill_between(by_factor, low, high, color=colour, alpha=0.15, linewidth=0)
-    floor = [next(s.first_best for s in scores if float(s.budget_factor) == factor) for factor in by_factor]
-    axis.plot(by_factor, floor, "--", color="black", label="first-best")
-    axis.set(xlabel="budget / value of everything for sale", ylabel="mean error bound", yscale="log")
-    axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.yaxis.set_minor_formatter(NullFormatter())
-    axis.grid(alpha=0.3, which="both", linewidth=0.5)
-    axis.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside upper center", ncols=2, frameon=False)
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise InputError(f"the figure cannot be written to {path}: {error}") from None
-    plt.close(figure)
+    with figures.axes(path) as axis:
+        for place, name in enumerate(dict.fromkeys(score.auction for score in scores)):
+            mine = [score for score in scores if score.auction == name]
+            colour = figures.COLOURS[place % len(figures.COLOURS)]
+            axis.plot(by_factor, [s.error_bound for s in mine], marker="o", markersize=3, color=colour, label=label(name))
+            low = [score.error_bound - score.error_half_width for score in mine]
+            high = [score.error_bound + score.error_half_width for score in mine]
+            axis.fill_between(by_factor, low, high, color=colour, alpha=0.15, linewidth=0)
+        floor = [next(s.first_best for s in scores if float(s.budget_factor) == factor) for factor in by_factor]
+        axis.plot(by_factor, floor, "--", color="black", label="first-best")
+        axis.set(xlabel="budget / value of everything for sale", ylabel="mean error bound", yscale="log")
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.yaxis.set_minor_formatter(NullFormatter())

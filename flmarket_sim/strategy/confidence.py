@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 
 from flmarket_sim.strategy.lies import Floats
 
@@ -39,3 +40,13 @@ def estimate(per_market: Floats, seed: int = 0, weights: Floats | None = None) -
     ratios = (counts @ sample)[totals > 0] / totals[totals > 0]
     low, high = np.percentile(ratios, [2.5, 97.5])
     return Estimate(float(sample.sum() / weight.sum()), float(low), float(high))
+
+
+def from_seeds(sample: Floats) -> Estimate:
+    """Mean of a few independent runs with Student's interval; without an interval for a single run."""
+    kept = sample[np.isfinite(sample)]
+    if len(kept) < 2:
+        mean = float(kept[0]) if len(kept) else float("nan")
+        return Estimate(mean, float("nan"), float("nan"))
+    mean, half = float(kept.mean()), float(stdtrit(len(kept) - 1, 0.975) * kept.std(ddof=1) / np.sqrt(len(kept)))
+    return Estimate(mean, mean - half, mean + half)

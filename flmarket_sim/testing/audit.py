@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,19 +18,25 @@ from flmarket_sim.testing.counterexample import Counterexample
 from flmarket_sim.testing.markets import CLASSES, Markets, draw, playable_sizes
 from flmarket_sim.testing.obligations import obligations
 from flmarket_sim.testing.promises import promises
-from flmarket_sim.testing.shrink import shrink
+from flmarket_sim.testing.shrink import ATTEMPTS, shrink
 from flmarket_sim.testing.subject import Subject
 
 MARKETS = {"quick": 80, "standard": 320, "exhaustive": 640}  # of each class of owners
 SHRUNK = 3  # cases of a violation that are made small; the smallest is shown
+FEWER_ATTEMPTS = 150  # to make small what nobody promised
 NOTABLE = 0.01
+FIRST = ("contract", "deterministic")  # nothing else can be tried on an auction that breaks these
 BY_CONTRACT = ("budget_feasible",)  # asked of every auction, whatever it declares: the market stops at a violation
 
 Progress = Callable[[int, int], None]
 
 
 class CheckFailed(AssertionError):
-    """An auction does not do what it, or its publication, says."""
+    """An auction does not do what it, or its publication, says. `report` has everything that was found."""
+
+    def __init__(self, report: AuditReport) -> None:
+        super().__init__(str(report))
+        self.report = report
 
 
 @dataclass(frozen=True)
@@ -146,10 +152,13 @@ def check_auction(
     effort: str = "quick",
     seed: int = 0,
     markets: int | None = None,
+    only: Collection[str] = (),
     raise_on_failure: bool = True,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Tries a mechanism (an instance, a class, a name or "module:Class") on generated markets, `markets` of each class of owners.
+
+    `only` names the properties to try, all by default; the contract and determinism are always tried.
 
     Raises `CheckFailed`, an AssertionError with readable counterexamples, when something is refuted that the contract asks, the mechanism's
     `guarantees` promise or its `claims` say. A search that finds nothing proves nothing: the report says how much was tried.
@@ -163,33 +172,41 @@ def check_auction(
     )
     effort_of(effort)
     count = MARKETS[effort] if markets is None else markets
-    sizes = playable_sizes(made)
+    subject = Subject(made, seed)
+    sizes = playable_sizes(subject.fresh().auction)
     if count < len(sizes):
         raise InputError(f"markets must be at least {len(sizes)}, one of each size, got {count}")
-    subject = Subject(made, seed)
     with one_torch_thread():
-        verdicts = tuple(_verdicts(subject, sizes, count, effort, progress))
+        verdicts = tuple(_verdicts(subject, sizes, count, effort, only, progress))
     report = AuditReport(subject.name, verdicts, sizes, effort, seed)
     if raise_on_failure and not report.passed:
-        raise CheckFailed(str(report))
+        raise CheckFailed(report)
     return report
 
 
-def _verdicts(subject: Subject, sizes: tuple[int, ...], count: int, effort: str, progress: Progress | None) -> list[Verdict]:
+def _verdicts(
+    subject: Subject, sizes: tuple[int, ...], count: int, effort: str, only: Collection[str], progress: Progress | None
+) -> list[Verdict]:
     rng = Streams(subject.seed).generator(Purpose.PROFILES)
     samples = {owners: [draw(owners, n, max(1, count // len(sizes)), rng) for n in sizes] for owners in CLASSES}
     every = [sample for part in samples.values() for sample in part]
     jobs = [(check, "all", every) for check in obligations()]
     jobs += [(check, owners, part) for check in promises(effort) for owners, part in samples.items()]
+    if only:
+        unknown = set(only) - {check.name for check, _, _ in jobs}
+        if unknown:
+            known = ", ".join(dict.fromkeys(check.name for check, _, _ in jobs))
+            raise InputError(f"there is no property {', '.join(sorted(unknown))}; known are {known}")
+        jobs = [job for job in jobs if job[0].name in (*FIRST, *only)]
     verdicts: list[Verdict] = []
     for done, (check, owners, part) in enumerate(jobs):
         if progress is not None:
             progress(done, len(jobs))
         promised = promised_by(subject.auction, check.name, owners)
         blank = Verdict(check.name, check.statement, owners, promised, None, unit=check.unit)
-        broken = verdicts and verdicts[0].held is False
+        broken = next((v.name for v in verdicts if v.name in FIRST and v.held is False), "")
         if broken:
-            verdicts.append(replace(blank, note="the auction breaks the contract"))
+            verdicts.append(replace(blank, note=f"{broken} is refuted, and nothing can be said before that is mended"))
         elif check.name == "expected" and not subject.has_expected:
             verdicts.append(replace(blank, note="the auction has no `expected`"))
         else:
@@ -219,15 +236,15 @@ def _tried(check: Check, subject: Subject, samples: list[Markets], blank: Verdic
     except FlmarketError as error:
         return replace(blank, held=False, note=str(error))
     violation = np.concatenate([finding.violation.ravel() for finding in findings])
-    shown = _smallest(check, subject, findings)
+    shown = _smallest(check, subject, findings, ATTEMPTS if blank.promised else FEWER_ATTEMPTS)
     message = next((finding.message for finding in findings if finding.message), "")
     held = shown is None and not message and (subject.sampled or not violation.any())
-    worst = 0.0 if held else max(float(violation.max()), shown.violation if shown else 0.0)
+    worst = float(violation.max()) or (shown.violation if shown else 0.0)
     return replace(
         blank,
         held=held,
         markets=sum(sample.shape[0] for sample in samples),
-        worst=worst,
+        worst=0.0 if held else worst,
         mean=0.0 if held else float(violation.mean()),
         share=0.0 if held else float((violation > NOTABLE).mean()),
         note=message,
@@ -235,7 +252,7 @@ def _tried(check: Check, subject: Subject, samples: list[Markets], blank: Verdic
     )
 
 
-def _smallest(check: Check, subject: Subject, findings: list[Finding]) -> Counterexample | None:
+def _smallest(check: Check, subject: Subject, findings: list[Finding], attempts: int) -> Counterexample | None:
     """Of the cases that show the violation by themselves some are made small, and the one with the fewest owners is kept."""
     small: list[Counterexample] = []
     for finding in findings:  # markets of few owners first
@@ -243,7 +260,7 @@ def _smallest(check: Check, subject: Subject, findings: list[Finding]) -> Counte
             if len(small) == SHRUNK:
                 break
             if check.judge(subject, case).violation > 0:
-                case = shrink(lambda attempt: check.judge(subject, attempt).violation, case)
+                case = shrink(lambda attempt: check.judge(subject, attempt).violation, case, attempts)
                 small.append(Counterexample(check, case, check.judge(subject, case), subject.seed))
                 break
     return min(small, key=lambda one: (one.case.n, -one.violation), default=None)

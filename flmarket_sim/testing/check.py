@@ -69,9 +69,11 @@ def view(label: str, means: tuple[Floats, Floats]) -> View:
     return View(label, *means)
 
 
-def number(value: float) -> str:
-    """Four digits, and zero for what is only rounding."""
-    return "0" if abs(value) < 1e-9 else f"{value:.4g}"
+def number(value: float, digits: int = 4) -> str:
+    """A few digits, and zero for what is next to nothing."""
+    if abs(value) < 1e-5:
+        return "0"
+    return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
 
 
 def who(i: int) -> str:

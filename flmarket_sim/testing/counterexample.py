@@ -48,7 +48,7 @@ class Counterexample:
         rows = []
         for i in range(self.case.n):
             facts = (truth.rate[0, i], truth.privacy_budget[0, i], truth.data_size[0, i], worth[i])
-            shown = [number(part[i]) for view in self.judgement.views for part in (view.loss, view.payment)]
+            shown = [number(part[i], 3) for view in self.judgement.views for part in (view.loss, view.payment)]
             rows.append([str(i + 1), str(families[i]), *(number(fact) for fact in facts), *shown])
         return rows
 

@@ -226,11 +226,11 @@ def _judge_expected(subject: Subject, case: Case) -> Judgement:
 
 def obligations() -> Iterator[Check]:
     """In the order in which they are tried: an auction that breaks the first is not tried further."""
-    yield Check("contract", "shapes, types, signs, no loss above a budget", "", _find_contract, _judge_contract)
+    yield Check("contract", "shapes, types, signs, owners' budgets", "", _find_contract, _judge_contract)
     yield Check("deterministic", "the same seed gives the same outcome", "", _find_deterministic, _judge_deterministic)
-    yield Check("draws", "the random numbers drawn do not depend on the bids", "", _find_draws, _judge_draws)
-    yield Check("batch", "markets do not depend on the markets beside them", "", _find_batch, _judge_batch)
-    yield Check("expected", "`expected` is the mean of what is drawn", "", _find_expected, _judge_expected)
+    yield Check("draws", "no bid changes the numbers drawn", "", _find_draws, _judge_draws)
+    yield Check("batch", "no market changes another", "", _find_batch, _judge_batch)
+    yield Check("expected", "`expected` is the mean of the draws", "", _find_expected, _judge_expected)
 
 
 __all__ = ["declarations", "obligations"]

@@ -137,7 +137,7 @@ def _judge_anonymous(subject: Subject, case: Case) -> Judgement:
     back = np.argsort(order)
     one = subject.lots(case.bids(), case.money)
     other = subject.lots(some(case.truth, order).bids(case.levels), case.money)
-    views = (view("as listed", one.means()), view("rearranged", tuple(part[back] for part in other.means())))  # type: ignore[arg-type]
+    views = (view("listed", one.means()), view("moved", tuple(part[back] for part in other.means())))  # type: ignore[arg-type]
     loss = np.abs(views[1].loss - views[0].loss)
     payment = np.abs(views[1].payment - views[0].payment)
     if subject.sampled:

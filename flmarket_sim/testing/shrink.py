@@ -51,14 +51,13 @@ def _tied(case: Case) -> bool:
 def shrink(violation: Violation, case: Case, attempts: int = ATTEMPTS) -> Case:
     """The smallest and roundest case found from this one. Never larger; the case itself if nothing can be left out."""
     budget = _Budget(violation, case, attempts)
-    case = _fewer_owners(case, budget)
-    for step in (_levels, _sizes, _told, _numbers, _told):
+    for step in (_fewer_owners, _levels, _sizes, _told, _numbers, _told, _fewer_owners, _numbers):
         case = step(case, budget)
-    return _fewer_owners(case, budget)
+    return case
 
 
 def _fewer_owners(case: Case, budget: _Budget) -> Case:
-    """Owners are left out one by one, first as many as may go, with the money as it is or with less."""
+    """Owners are left out one by one, with the money as it is or with less."""
     shorter = True
     while shorter and case.n > 1:
         shorter = False
@@ -76,13 +75,14 @@ def _fewer_owners(case: Case, budget: _Budget) -> Case:
 
 
 def _levels(case: Case, budget: _Budget) -> Case:
+    """Fewer levels, unless that makes the violation much larger: then the coarse bids would be what is shown."""
     for levels in (1, 2, 4):
         if levels < case.levels and case.levels % levels == 0:
             told = case.told and replace(
                 case.told, factor=case.told.factor[case.levels // levels - 1 :: case.levels // levels]
             )
             attempt = replace(case, levels=levels, told=told)
-            if budget.persists(attempt):
+            if budget.persists(attempt) and budget.violation(attempt) <= 2 * budget.floor / KEPT:
                 return attempt
     return case
 

@@ -1,0 +1,42 @@
+"""`flmarket study`: the question that a scenario file asks of its market."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from flmarket_sim import registry
+from flmarket_sim.cli_output import AsJson, Overrides, free_folder, print_json, progress, stdout
+from flmarket_sim.errors import InputError
+
+
+def study(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file with a [study] table.")],
+    overrides: Overrides = None,
+    out: Annotated[Path | None, typer.Option(help="Directory for table, rows and figure; new or empty.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a study: a question asked of a market many times over. Table, Parquet and figure come out."""
+    from flmarket_sim.report import study as report
+    from flmarket_sim.scenario_file import load_scenario
+
+    loaded = load_scenario(scenario, overrides or ())
+    if loaded.study is None:
+        known = ", ".join(registry.studies.names())
+        raise InputError(f"{scenario} asks no question: it has no [study] table with a name, one of {known}")
+    asked: Any = registry.studies.create(loaded.study.name, **loaded.study.options)
+    folder = out or free_folder(f"study-{loaded.name}", loaded.digest())
+    report.claim(folder)
+    began = time.perf_counter()
+    with progress(loaded.name, loaded.study.name) as tell:
+        finding = asked.run(loaded, tell)
+    seconds = time.perf_counter() - began
+    report.write(finding, loaded, folder, seconds)
+    if as_json:
+        print_json({"directory": str(folder), "seconds": seconds, "rows": finding.rows, "sentences": finding.sentences})
+        return
+    stdout.print(report.render(finding))
+    stdout.print(f"{seconds:.0f} s; table, rows and figure are in {folder}", highlight=False, soft_wrap=True)

@@ -1,0 +1,87 @@
+"""A study's finding on disk and on the screen: table.md, rows.parquet, figure.png and .svg, study.json."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.report import figures
+from flmarket_sim.report.evaluation import label
+from flmarket_sim.scenario import Scenario
+from flmarket_sim.study.contract import Finding
+
+Row = dict[str, Any]
+
+
+def shown(rows: list[Row]) -> list[dict[str, str]]:
+    """Rows for people: an estimate and its interval in one cell, weights by the name of their file."""
+    cells = []
+    for row in rows:
+        line = {}
+        for key, value in row.items():
+            if key.endswith(("_low", "_high")) and key.rsplit("_", 1)[0] in row:
+                continue
+            text = f"{value:.3g}" if isinstance(value, float) else str(value)
+            if f"{key}_low" in row and row[f"{key}_low"] == row[f"{key}_low"]:
+                text = f"{value:.3f} [{row[f'{key}_low']:.3f}, {row[f'{key}_high']:.3f}]"
+            line[key.replace("_", " ")] = label(text) if key == "auction" else text
+        cells.append(line)
+    return cells
+
+
+def markdown(rows: list[Row]) -> str:
+    lines = shown(rows)
+    heads = list(lines[0])
+    table = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    return "\n".join(table + ["| " + " | ".join(line[head] for head in heads) + " |" for line in lines]) + "\n"
+
+
+def render(finding: Finding) -> RenderableType:
+    lines = shown(finding.rows)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for head in lines[0]:
+        table.add_column(head, overflow="fold")
+    for line in lines:
+        table.add_row(*(Text(cell) for cell in line.values()))
+    return Group(table, *(Text(f"- {sentence}") for sentence in finding.sentences))
+
+
+def claim(folder: Path) -> None:
+    """A study needs a new or empty directory."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise InputError(f"{folder} is not empty: a study needs a new or empty directory; name another with --out")
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"{folder} is a file; a study needs a new or empty directory") from None
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made or read: {error}") from None
+
+
+def write(finding: Finding, scenario: Scenario, folder: Path, seconds: float) -> None:
+    """Everything a reader needs, the scenario and its hash among it."""
+    rows = [row | {"auction": label(row["auction"])} if "auction" in row else row for row in finding.rows]
+    drawn = [row | {"auction": label(row["auction"])} if "auction" in row else row for row in finding.drawn or rows]
+    facts = {
+        "scenario": scenario.as_dict(),
+        "scenario_sha256": scenario.digest(),
+        "seconds": round(seconds, 1),
+        "sentences": finding.sentences,
+    }
+    try:
+        pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet", compression="zstd")
+        (folder / "table.md").write_text(markdown(rows), encoding="utf-8")
+        figures.draw(drawn, finding.plot, folder / "figure.png")
+        figures.draw(drawn, finding.plot, folder / "figure.svg")
+        (folder / "study.json").write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise FlmarketError(f"the study cannot be written to {folder}: {error}") from None

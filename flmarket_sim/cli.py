@@ -17,7 +17,6 @@ from flmarket_sim import cli_audit, cli_data, cli_probe, cli_study, registry
 from flmarket_sim.cli_output import (
     AsJson,
     Overrides,
-    auction_of,
     free_folder,
     print_json,
     print_rows,
@@ -184,11 +183,12 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Compare auctions on the same markets: error, spending, individual rationality, regret, ratio to first-best."""
+    from flmarket_sim.auctions import named
     from flmarket_sim.mechanism_design.evaluation import sweep
     from flmarket_sim.report import evaluation as report
     from flmarket_sim.scenario_file import load_scenario
 
-    made = {name: auction_of(name) for name in auctions}
+    made = {name: named(name) for name in auctions}
     market = load_scenario(scenario, overrides or ())
     with progress("evaluate", "budgets") as tell:
         scores = sweep(made, market, report.factors(budgets), profiles, rule, regret, seed, tell)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flmarket_sim.cli_output import AsJson, auction_of, print_json, progress, stdout
+from flmarket_sim.cli_output import AsJson, print_json, progress, stdout
 
 
 def audit(
@@ -19,11 +19,12 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Compare what an auction declares with what can be found: counterexamples are small markets. Exit 1 if refuted."""
+    from flmarket_sim.auctions import named
     from flmarket_sim.report import audit as report
     from flmarket_sim.report.evaluation import label
     from flmarket_sim.testing import check_auction
 
-    made: Any = auction_of(auction)
+    made: Any = named(auction)
     with progress(f"audit {label(auction)}", "checks") as tell:
         found = check_auction(made, effort=effort, seed=seed, markets=markets, raise_on_failure=False, progress=tell)
     if as_json:

@@ -17,8 +17,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from flmarket_sim import registry
-
 stdout, stderr = Console(), Console(stderr=True)
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Override, e.g. auction.name=all-in.")
@@ -66,12 +64,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-def auction_of(text: str) -> Any:
-    """The auction behind NAME, NAME@WEIGHTS or module:Class."""
-    name, at, weights = text.partition("@")
-    return registry.auctions.create(name, **({"weights": weights} if at else {}))
 
 
 def free_folder(name: str, digest: str) -> Path:

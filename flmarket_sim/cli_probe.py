@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flmarket_sim.cli_output import AsJson, Overrides, auction_of, print_json, progress, stdout
+from flmarket_sim.cli_output import AsJson, Overrides, print_json, progress, stdout
 
 
 def probe(
@@ -24,6 +24,7 @@ def probe(
     as_json: AsJson = False,
 ) -> None:
     """Find the best lie of every owner: a lower bound on how far an auction can be manipulated."""
+    from flmarket_sim.auctions import named
     from flmarket_sim.population import draw_markets
     from flmarket_sim.report import probe as report
     from flmarket_sim.report.evaluation import factors, label
@@ -32,7 +33,7 @@ def probe(
     from flmarket_sim.strategy.probe import probe as search
     from flmarket_sim.strategy.probe_file import write_probe
 
-    made: Any = auction_of(auction)
+    made: Any = named(auction)
     effort_of(effort)
     market = load_scenario(scenario, overrides or ())
     truth, factor = draw_markets(market, profiles, factors(budgets), seed)

@@ -11,6 +11,7 @@ import typer
 from flmarket_sim import registry
 from flmarket_sim.cli_output import AsJson, Overrides, free_folder, print_json, progress, stdout
 from flmarket_sim.errors import InputError
+from flmarket_sim.folders import claim
 
 
 def study(
@@ -29,7 +30,7 @@ def study(
         raise InputError(f"{scenario} asks no question: it has no [study] table with a name, one of {known}")
     asked: Any = registry.studies.create(loaded.study.name, **loaded.study.options)
     folder = out or free_folder(f"study-{loaded.name}", loaded.digest())
-    report.claim(folder)
+    claim(folder, "study")
     began = time.perf_counter()
     with progress(loaded.name, loaded.study.name) as tell:
         finding = asked.run(loaded, tell)

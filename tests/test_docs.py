@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import flmarket_sim as fm
-from docs import kinds
+from docs import findings, kinds
 from flmarket_sim.scenario_file import parse_scenario
 
 from .conftest import ROOT
@@ -78,6 +78,16 @@ def test_the_python_of_the_readme_runs(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     exec(compile(blocks("README.md", "python")[0], "README.md", "exec"), {})
     assert float(capsys.readouterr().out) > 0
+
+
+def test_the_probe_of_the_page_runs(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    exec(compile(blocks("docs/strategic-owners.md", "python")[0], "strategic-owners.md", "exec"), {})
+    assert capsys.readouterr().out.count("[") >= 4
+
+
+def test_the_tables_of_the_findings_are_those_that_were_kept():
+    assert findings.page(findings.PAGE.read_text()) == findings.PAGE.read_text(), "run 'python -m docs.findings --page'"
 
 
 def test_the_scenario_of_the_page_is_valid_and_shows_every_key():

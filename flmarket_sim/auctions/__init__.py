@@ -8,4 +8,12 @@ names = _registry.names
 create = _registry.create
 register = _registry.register
 
-__all__ = ["Auction", "FirstBest", "Outcome", "create", "first_best", "names", "register"]
+
+def named(text: str) -> Auction:
+    """The auction behind NAME, NAME@WEIGHTS (a learned one with other weights) or module:Class."""
+    name, at, weights = text.partition("@")
+    made: Auction = create(name, **({"weights": weights} if at else {}))
+    return made
+
+
+__all__ = ["Auction", "FirstBest", "Outcome", "create", "first_best", "named", "names", "register"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,19 +11,9 @@ from torch.func import functional_call, grad, vmap
 from flmarket_sim.errors import InputError
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.learning.model import Evaluation, Floats, Ints, evaluation
+from flmarket_sim.threads import one_torch_thread
 
 ELEMENTS = 2**23  # numbers of input, or of parameters, in one vectorised call
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Sums in one order, whatever the number of cores."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class TorchModel:
@@ -71,11 +59,11 @@ class TorchModel:
         return torch.cat([p.reshape(-1) for p in self.named.values()]).numpy().copy()
 
     def gradients(self, parameters: Floats, data: Dataset, rows: Ints, sizes: Ints) -> Floats:
-        with one_thread():
+        with one_torch_thread():
             return self._gradients(parameters, data, rows, sizes)
 
     def evaluate(self, parameters: Floats, data: Dataset) -> Evaluation:
-        with one_thread():
+        with one_torch_thread():
             return self._evaluate(parameters, data)
 
     def _gradients(self, parameters: Floats, data: Dataset, rows: Ints, sizes: Ints) -> Floats:

@@ -22,10 +22,11 @@ import simpy
 from threadpoolctl import threadpool_limits
 
 from flmarket_sim import registry
-from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.errors import FlmarketError
 from flmarket_sim.eventlog import EventLog
 from flmarket_sim.eventlog.schema import SCHEMA_VERSION
 from flmarket_sim.eventlog.writer import disk_error
+from flmarket_sim.folders import claim
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.learning.model import create_model
 from flmarket_sim.market.broker import Broker
@@ -56,7 +57,7 @@ def run(scenario: Scenario, out: str | Path, progress: Progress | None = None, d
     again; it must be the one that the scenario names.
     """
     folder = Path(out)
-    _claim(folder)
+    claim(folder, "run")
     began = time.perf_counter()
     info = _describe(scenario)
     _write_json(folder / "run.json", info | {"outcome": "running"})
@@ -156,18 +157,6 @@ def _few_collections() -> Iterator[None]:
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
-
-
-def _claim(folder: Path) -> None:
-    """Two runs never share a directory."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise InputError(f"{folder} is not empty: a run needs a new or empty directory; name another with --out")
-    except (FileExistsError, NotADirectoryError):
-        raise InputError(f"{folder} is a file; a run needs a new or empty directory") from None
-    except OSError as error:
-        raise InputError(f"{folder} cannot be made or read: {error}") from None
 
 
 def _describe(scenario: Scenario) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.errors import FlmarketError
 from flmarket_sim.report import figures
 from flmarket_sim.report.evaluation import label
 from flmarket_sim.scenario import Scenario
@@ -53,18 +53,6 @@ def render(finding: Finding) -> RenderableType:
     for line in lines:
         table.add_row(*(Text(cell) for cell in line.values()))
     return Group(table, *(Text(f"- {sentence}") for sentence in finding.sentences))
-
-
-def claim(folder: Path) -> None:
-    """A study needs a new or empty directory."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise InputError(f"{folder} is not empty: a study needs a new or empty directory; name another with --out")
-    except (FileExistsError, NotADirectoryError):
-        raise InputError(f"{folder} is a file; a study needs a new or empty directory") from None
-    except OSError as error:
-        raise InputError(f"{folder} cannot be made or read: {error}") from None
 
 
 def write(finding: Finding, scenario: Scenario, folder: Path, seconds: float) -> None:

@@ -20,7 +20,7 @@ from flmarket_sim.strategy.effort import Effort, effort_of
 from flmarket_sim.strategy.gradient import ascended
 from flmarket_sim.strategy.lies import Bools, Floats, Ints, Liars, Lies
 from flmarket_sim.strategy.payoff import Payoff
-from flmarket_sim.strategy.threads import one_torch_thread
+from flmarket_sim.threads import one_torch_thread
 
 STAGES = ("truth", "grid", "families", "shapes", "neighbours", "random", "refined", "gradient", "polished", "start")
 ROUNDING = 1e-12  # of the buyer's money: what no report can be said to gain

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from flmarket_sim.auctions import named
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.strategy.arbitrage import price_of_the_same
 from flmarket_sim.strategy.confidence import from_seeds
-from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, create, markets, spread
+from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, markets, spread
 
 Several = Annotated[Sequence[Annotated[int, Field(ge=2)]], Field(min_length=1)]
 
@@ -25,7 +26,7 @@ class Arbitrage:
     name = "arbitrage"
 
     def __init__(self, auctions: Names, purchases: Several = (2, 4), profiles: Count = 400, groups: Count = 8) -> None:
-        self.auctions = {name: create(name) for name in auctions}
+        self.auctions = {name: named(name) for name in auctions}
         self.purchases, self.profiles, self.groups = list(purchases), profiles, groups
 
     def run(self, scenario: Scenario, progress: Progress) -> Finding:

@@ -8,12 +8,13 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from flmarket_sim.auctions import named
 from flmarket_sim.errors import InputError
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.strategy.collusion import coalition, false_names
 from flmarket_sim.strategy.confidence import estimate
 from flmarket_sim.strategy.effort import effort_of
-from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, create, markets, spread
+from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, markets, melted, spread
 
 Sizes = Annotated[Sequence[Annotated[int, Field(ge=1)]], Field(min_length=1)]
 Several = Annotated[Sequence[Annotated[int, Field(ge=2)]], Field(min_length=1)]
@@ -26,7 +27,7 @@ class CoalitionStudy:
 
     def __init__(self, auctions: Names, sizes: Sizes = (1, 2, 3, 5), profiles: Count = 60, effort: str = "quick") -> None:
         effort_of(effort)
-        self.auctions = {name: create(name) for name in auctions}
+        self.auctions = {name: named(name) for name in auctions}
         self.sizes, self.profiles, self.effort = list(sizes), profiles, effort
 
     def run(self, scenario: Scenario, progress: Progress) -> Finding:
@@ -65,7 +66,7 @@ class FalseNamesStudy:
 
     def __init__(self, auctions: Names, names: Several = (2, 3), profiles: Count = 60, effort: str = "quick") -> None:
         effort_of(effort)
-        self.auctions = {name: create(name) for name in auctions}
+        self.auctions = {name: named(name) for name in auctions}
         self.names, self.profiles, self.effort = list(names), profiles, effort
 
     def run(self, scenario: Scenario, progress: Progress) -> Finding:
@@ -90,19 +91,9 @@ class FalseNamesStudy:
                 f"{name}: {last['names']} names alone bring {last['gain_names']:+.3f} of the value of all she has, "
                 f"a lie under one name {last['gain_lie']:+.3f}, both together {last['gain_both']:+.3f}"
             )
-        bars = [
-            {
-                "auction": row["auction"],
-                "what": what,
-                "gain": row[key],
-                "gain_low": row[f"{key}_low"],
-                "gain_high": row[f"{key}_high"],
-            }
-            for row in rows
-            if row["names"] == self.names[-1]
-            for what, key in (("names", "gain_names"), ("a lie", "gain_lie"), ("both", "gain_both"))
-        ]
+        kinds = {"names": "gain_names", "a lie": "gain_lie", "both": "gain_both"}
+        most = [row for row in rows if row["names"] == self.names[-1]]
         plot = Plot(
             "auction", "gain", "what", "", f"gain / value of all she has ({self.names[-1]} names)", bars=True, level=0.0
         )
-        return Finding(rows, plot, said, bars)
+        return Finding(rows, plot, said, melted(most, "gain", "what", kinds))

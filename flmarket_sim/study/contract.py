@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from flmarket_sim import auctions
 from flmarket_sim.bids import Profiles
 from flmarket_sim.population import draw_markets
 from flmarket_sim.scenario import Scenario
@@ -60,10 +59,13 @@ def spread(name: str, found: Estimate) -> dict[str, float]:
     return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
-def create(text: str) -> Any:
-    """The auction behind NAME, NAME@WEIGHTS or module:Class."""
-    name, at, weights = text.partition("@")
-    return auctions.create(name, **({"weights": weights} if at else {}))
+def melted(rows: list[dict[str, Any]], name: str, group: str, kinds: dict[str, str]) -> list[dict[str, Any]]:
+    """Rows for a figure with a bar for each kind: the estimate in column kinds[label] of every row, as `name`, labelled in `group`."""
+    return [
+        {"auction": row["auction"], group: label} | {f"{name}{end}": row[f"{key}{end}"] for end in ("", "_low", "_high")}
+        for row in rows
+        for label, key in kinds.items()
+    ]
 
 
 def markets(scenario: Scenario, profiles: int, seed: int | None = None) -> tuple[Profiles, NDArray[np.float64]]:

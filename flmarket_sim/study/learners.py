@@ -7,10 +7,11 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from flmarket_sim.auctions import named
 from flmarket_sim.eventlog import sql
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.strategy.confidence import from_seeds
-from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, create, spread
+from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, spread
 from flmarket_sim.study.runs import changed, ran
 
 # the factor of the truth that a bid asks: of what she offers, not of all that she has; a person once, however many names
@@ -45,7 +46,7 @@ class Learners:
         options: dict[str, Any] | None = None,
     ) -> None:
         for name in auctions:
-            create(name)
+            named(name)
         self.auctions, self.behaviours, self.blocks, self.seeds = list(auctions), list(behaviours), blocks, seeds
         self.share, self.options = share, options or {}
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from flmarket_sim.auctions import named
 from flmarket_sim.population import draw_markets
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.strategy.confidence import estimate
 from flmarket_sim.strategy.effort import effort_of
 from flmarket_sim.strategy.probe import probe
-from flmarket_sim.study.contract import Count, Factors, Finding, Names, Plot, Progress, create, spread
+from flmarket_sim.study.contract import Count, Factors, Finding, Names, Plot, Progress, spread
 
 
 class MisreportGain:
@@ -27,7 +28,7 @@ class MisreportGain:
         effort: str = "standard",
     ) -> None:
         effort_of(effort)
-        self.auctions = {name: create(name) for name in auctions}
+        self.auctions = {name: named(name) for name in auctions}
         self.factors, self.profiles, self.effort = list(factors), profiles, effort
 
     def run(self, scenario: Scenario, progress: Progress) -> Finding:

@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from flmarket_sim.auctions import named
 from flmarket_sim.bids import Profiles
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.strategy.confidence import estimate
 from flmarket_sim.strategy.effort import effort_of
 from flmarket_sim.strategy.payoff import expected_utility
 from flmarket_sim.strategy.probe import probe
-from flmarket_sim.strategy.threads import one_torch_thread
-from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, create, markets, spread
+from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, markets, spread
+from flmarket_sim.threads import one_torch_thread
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +42,7 @@ class PublishedRegret:
         effort: str = "standard",
     ) -> None:
         effort_of(effort)
-        self.auctions = {name: create(name) for name in auctions}
+        self.auctions: dict[str, Any] = {name: named(name) for name in auctions}
         self.profiles, self.steps, self.rate, self.effort = profiles, steps, rate, effort
 
     def run(self, scenario: Scenario, progress: Progress) -> Finding:

@@ -8,12 +8,13 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from flmarket_sim.auctions import named
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.strategy.confidence import estimate
 from flmarket_sim.strategy.effect import effect
 from flmarket_sim.strategy.effort import effort_of
 from flmarket_sim.strategy.rest import CYCLE, REST, UNSETTLED, best_response_dynamics
-from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, create, markets, spread
+from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, markets, melted, spread
 
 
 class RestPoint:
@@ -30,7 +31,7 @@ class RestPoint:
         max_sweeps: Count = 30,
     ) -> None:
         effort_of(effort)
-        self.auctions = {name: create(name) for name in auctions}
+        self.auctions = {name: named(name) for name in auctions}
         self.profiles, self.effort, self.threshold, self.max_sweeps = profiles, effort, threshold, max_sweeps
 
     def run(self, scenario: Scenario, progress: Progress) -> Finding:
@@ -72,19 +73,9 @@ class RestPoint:
                 f"{name}: {row['rest']} of {self.profiles} markets rest, {row['cycle']} cycle, {row['unsettled']} are unsettled after "
                 f"{self.max_sweeps} sweeps; the error is {row['error_ratio']:.2f} times that under truth ({int(settled.sum())} settled)"
             )
-        bars = [
-            {
-                "auction": row["auction"],
-                "owners": kind,
-                "error": row[key],
-                "error_low": row[f"{key}_low"],
-                "error_high": row[f"{key}_high"],
-            }
-            for row in rows
-            for kind, key in (("truthful", "error_truth"), ("liars at rest", "bound_of_data_rest"))
-        ]
+        kinds = {"truthful": "error_truth", "liars at rest": "bound_of_data_rest"}
         plot = Plot("auction", "error", "owners", "", "mean error bound", bars=True)
-        return Finding(rows, plot, said, bars)
+        return Finding(rows, plot, said, melted(rows, "error", "owners", kinds))
 
 
 def _part(progress: Progress, place: int, parts: int) -> Progress:

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from flmarket_sim.auctions import named
 from flmarket_sim.eventlog import read_events
 from flmarket_sim.scenario import Probability, Scenario
 from flmarket_sim.strategy.confidence import from_seeds
-from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, create, spread
+from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, spread
 from flmarket_sim.study.runs import changed, load_data, ran
 
 MEASURES = ("error_bound", "bound_of_data", "true_error", "accuracy", "spent_share", "surplus_share", "invalid")
@@ -31,7 +32,7 @@ class StrategicShare:
         options: dict[str, Any] | None = None,
     ) -> None:
         for name in auctions:
-            create(name)
+            named(name)
         self.auctions, self.behaviour, self.shares, self.seeds = list(auctions), behaviour, list(shares), seeds
         self.options = options or {}
 

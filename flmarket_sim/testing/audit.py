@@ -12,7 +12,6 @@ from flmarket_sim import registry
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.strategy.effort import effort_of
-from flmarket_sim.strategy.threads import one_torch_thread
 from flmarket_sim.testing.check import Check, Finding
 from flmarket_sim.testing.counterexample import Counterexample
 from flmarket_sim.testing.markets import CLASSES, Markets, draw, playable_sizes
@@ -20,6 +19,7 @@ from flmarket_sim.testing.obligations import obligations
 from flmarket_sim.testing.promises import promises
 from flmarket_sim.testing.shrink import ATTEMPTS, shrink
 from flmarket_sim.testing.subject import Subject
+from flmarket_sim.threads import one_torch_thread
 
 MARKETS = {"quick": 80, "standard": 320, "exhaustive": 640}  # of each class of owners
 SHRUNK = 3  # cases of a violation that are made small; the smallest is shown

@@ -47,7 +47,6 @@ def test_a_study_finds_something_and_writes_it_down(name, tmp_path):
     asked = registry.studies.create(scenario.study.name, **scenario.study.options)
     finding = asked.run(scenario, lambda done, total: heard.append((done, total)))
     assert heard[-1][0] == heard[-1][1] and finding.rows and finding.sentences
-    report.claim(tmp_path)
     report.write(finding, scenario, tmp_path, 1.0)
     assert pq.read_table(tmp_path / "rows.parquet").num_rows == len(finding.rows)
     assert (tmp_path / "table.md").read_text().count("\n") == len(finding.rows) + 2

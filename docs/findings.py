@@ -1,0 +1,126 @@
+"""The tables and figures of docs/findings.md: `python -m docs.findings [NAME...] [--authors DIR]` runs studies and writes them anew.
+
+Each study of scenarios/studies/ goes to docs/findings/NAME.png and .json, and its table between the marks of the page. With --authors,
+the directory of the paper's published weights, the two studies that ask about them are run on those files too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from flmarket_sim.report.study import shown
+
+HERE = Path(__file__).parent
+PAGE, KEPT = HERE / "findings.md", HERE / "findings"
+PUBLISHED = {
+    "dm-reg_opt_nslkdd_iid.pt": "dm-regretnet",
+    "8-reg_nslkdd_iid.pt": "m-regretnet",
+    "reg_nslkdd_iid.pt": "regretnet",
+}
+STUDIES: dict[str, tuple[str, bool]] = {  # name on the page: scenario, whether it is asked of the authors' weights
+    "single-minded": ("single-minded", False),
+    "misreport-gain": ("misreport-gain", False),
+    "misreport-gain-published": ("misreport-gain", True),
+    "published-regret": ("published-regret", False),
+    "published-regret-published": ("published-regret", True),
+    "rest-point": ("rest-point", False),
+    "strategic-share": ("strategic-share", False),
+    "learners": ("learners", False),
+    "coalition": ("coalition", False),
+    "false-names": ("false-names", False),
+    "arbitrage": ("arbitrage", False),
+}
+COLUMNS: dict[str, tuple[str, ...]] = {  # what the page shows of a wide table; the rest is in the study's own files
+    "misreport-gain": ("auction", "budget factor", "gain over cost", "share gaining"),
+    "rest-point": (
+        "auction",
+        "rest",
+        "cycle",
+        "unsettled",
+        "liars",
+        "error truth",
+        "bound of data rest",
+        "error ratio",
+        "seconds a market",
+    ),
+    "strategic-share": (
+        "auction",
+        "share",
+        "error bound",
+        "bound of data",
+        "true error",
+        "accuracy",
+        "spent share",
+        "surplus share",
+    ),
+    "learners": ("auction", "behaviour", "asked factor", "budget share", "advantage", "bound of data"),
+    "arbitrage": ("auction", "owners", "purchases", "budget ratio", "spending ratio"),
+}
+
+
+def run(name: str, authors: Path | None) -> None:
+    """Runs a study and keeps its figure, rows for people, and what it said."""
+    scenario, published = STUDIES[name]
+    settings: list[str] = []
+    if published:
+        if authors is None:
+            print(f"{name}: skipped, it needs --authors DIR")
+            return
+        files = [
+            (file, mechanism) for file, mechanism in PUBLISHED.items() if scenario == "published-regret" or "dm" in mechanism
+        ]
+        listed = ", ".join(json.dumps(f"{mechanism}@{authors / file}") for file, mechanism in files)
+        settings = ["--set", f"study.auctions=[{listed}]"]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        command = [str(Path(sys.executable).with_name("flmarket")), "study", f"scenarios/studies/{scenario}.toml", *settings]
+        print(f"{name} ...", flush=True)
+        subprocess.run([*command, "--out", str(out)], check=True, cwd=HERE.parent, stdout=subprocess.DEVNULL)
+        facts = json.loads((out / "study.json").read_text())
+        rows = shown(pq.read_table(out / "rows.parquet").to_pylist())
+        KEPT.mkdir(exist_ok=True)
+        shutil.copy(out / "figure.png", KEPT / f"{name}.png")
+        named = [re.sub(r"@\S*/([^/\s]+)\.pt", r"@\1", sentence) for sentence in facts["sentences"]]
+        kept = {"seconds": facts["seconds"], "sentences": named, "rows": rows}
+        (KEPT / f"{name}.json").write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+        print(f"{name}: {facts['seconds']} s")
+
+
+def table(name: str) -> str:
+    """A study's rows in Markdown, with what it said below."""
+    kept = json.loads((KEPT / f"{name}.json").read_text())
+    rows = kept["rows"]
+    if name.startswith("learners"):  # the last block of rounds of each
+        last = {(row["auction"], row["behaviour"]): row for row in rows}
+        rows = list(last.values())
+    heads = COLUMNS.get(STUDIES[name][0], tuple(rows[0]))
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    lines += ["| " + " | ".join(row[head] for head in heads) + " |" for row in rows]
+    return "\n".join(lines) + f"\n\n({kept['seconds']:.0f} s)"
+
+
+def page(text: str) -> str:
+    """The page with every marked table made from what is kept."""
+    marks = re.compile(r"(<!-- made by docs\.findings: ([\w-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+    return marks.sub(lambda found: found[1] + table(found[2]) + found[3], text)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *STUDIES], help="studies; all by default")
+    parser.add_argument("--authors", type=Path, help="directory of the authors' published .pt files")
+    parser.add_argument("--page", action="store_true", help="only put the kept tables into the page")
+    arguments = parser.parse_args()
+    for name in [] if arguments.page else arguments.names or STUDIES:
+        run(name, None if arguments.authors is None else arguments.authors.resolve())
+    if PAGE.exists():
+        PAGE.write_text(page(PAGE.read_text()))

@@ -40,7 +40,6 @@ STUDIES: dict[str, tuple[str, bool]] = {  # name on the page: scenario, whether 
     "arbitrage": ("arbitrage", False),
 }
 COLUMNS: dict[str, tuple[str, ...]] = {  # what the page shows of a wide table; the rest is in the study's own files
-    "misreport-gain": ("auction", "budget factor", "gain over cost", "share gaining"),
     "rest-point": (
         "auction",
         "rest",
@@ -95,6 +94,15 @@ def run(name: str, authors: Path | None) -> None:
         print(f"{name}: {facts['seconds']} s")
 
 
+def by_budget(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """A row an auction, a column a budget factor: gain / cost with its interval, and the share of owners who gain more than 1 %."""
+    wide: dict[str, dict[str, str]] = {}
+    for row in rows:
+        cell = f"{row['gain over cost']}; {float(row['share gaining'].split()[0]):.0%}"
+        wide.setdefault(row["auction"], {"auction": row["auction"]})[f"budget {row['budget factor']}"] = cell
+    return list(wide.values())
+
+
 def table(name: str) -> str:
     """A study's rows in Markdown, with what it said below."""
     kept = json.loads((KEPT / f"{name}.json").read_text())
@@ -102,6 +110,8 @@ def table(name: str) -> str:
     if name.startswith("learners"):  # the last block of rounds of each
         last = {(row["auction"], row["behaviour"]): row for row in rows}
         rows = list(last.values())
+    if "share gaining" in rows[0]:
+        rows = by_budget(rows)
     heads = COLUMNS.get(STUDIES[name][0], tuple(rows[0]))
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     lines += ["| " + " | ".join(row[head] for head in heads) + " |" for row in rows]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from flmarket_sim.auctions.contract import Floats, Outcome, check_budget
 from flmarket_sim.auctions.favourite import TABLE, Claim, Reading, favourite
 from flmarket_sim.bids import BidBatch
+from flmarket_sim.errors import InputError
 
 CHUNK = 2048  # markets asked at once
 Ints = NDArray[np.int64]
@@ -67,6 +68,8 @@ class SeqPrice:
 
         self.size = size
         self.learned = checkpoints.load(weights, self.name, size)
+        if self.learned.network.size != size:
+            raise InputError(f"the weights {weights!r} were trained for size = {self.learned.network.size!r}, not {size!r}")
         self.network = self.learned.network.double()
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
@@ -96,26 +99,23 @@ class SeqPrice:
         return Asking(self.network, self.size, data_size, budget)
 
     def _sequences(self, bids: BidBatch, money: Floats, keep_menus: bool) -> Iterator[tuple[slice, Sequence]]:
-        import torch
-
         reading = Reading.of(bids)
         for begin in range(0, len(money), CHUNK):
             rows = slice(begin, begin + CHUNK)
             places = np.arange(begin, min(begin + CHUNK, len(money)))
-            with torch.inference_mode():
-                asking = self.ask(bids.data_size[rows], money[rows])
-                menus, chosen = [], []
-                for offer in asking:
-                    claim = reading.of_owner(places, offer.owner)
-                    size = bids.data_size[places, offer.owner]
-                    if self.size == "certified":
-                        loss, paid = favourite(claim, offer.privacy_loss, offer.payment)
-                    else:
-                        loss, paid, size = favourite_pair(claim, size, offer)
-                    asking.settle(loss, paid)
-                    chosen.append((loss, paid, size))
-                    if keep_menus:
-                        menus.append(offer.payment)
+            asking = self.ask(bids.data_size[rows], money[rows])
+            menus, chosen = [], []
+            for offer in asking:
+                claim = reading.of_owner(places, offer.owner)
+                size = bids.data_size[places, offer.owner]
+                if self.size == "certified":
+                    loss, paid = favourite(claim, offer.privacy_loss, offer.payment)
+                else:
+                    loss, paid, size = favourite_pair(claim, size, offer)
+                asking.settle(loss, paid)
+                chosen.append((loss, paid, size))
+                if keep_menus:
+                    menus.append(offer.payment)
             taken = (np.stack(column, axis=1) for column in zip(*chosen, strict=True))
             menu = np.stack(menus, axis=1) if keep_menus else np.empty((len(places), 0, 0))
             yield rows, Sequence(asking.order, asking.knots, menu, *taken)
@@ -143,8 +143,11 @@ class Asking:
         self._asked = 0
 
     def __iter__(self) -> Iterator[Offer]:
+        import torch
+
         while self._asked < self.n:
-            share = self._standing.menu(self._asked).numpy()
+            with torch.inference_mode():
+                share = self._standing.menu(self._asked).numpy()
             payment = share * (self.budget * self._per_record)[:, None]
             if self.certified:
                 payment = np.minimum(payment, self._left[:, None])

@@ -26,6 +26,7 @@ from flmarket_sim.mechanism_design.checkpoints import Learned
 from flmarket_sim.mechanism_design.price_network import PriceNetwork, Standing
 from flmarket_sim.mechanism_design.types import Types, TypeSampler
 from flmarket_sim.scenario import Scenario
+from flmarket_sim.valuation import EXPONENTIAL, QUADRATIC
 
 NAME = "seq-price"
 BIDDERS = (5, 7, 10, 15, 20, 30, 50)
@@ -117,12 +118,16 @@ class Trainer:
     def _draw(self) -> Types:
         rng = np.random.default_rng([self.seed, self.step, 77])
         place = int(rng.integers(len(self.samplers)))
-        sampler, scenario = self.samplers[place], self.scenarios[place]
+        scenario, populations = self.scenarios[place], self.samplers[place].populations
+        people = populations[int(rng.integers(len(populations)))]
         mixed = rng.random() < self.settings.mixed
-        most = min(len(people) for people in sampler.populations)
-        n = min(int(rng.choice(BIDDERS)) if mixed else scenario.market.bidders, most)
-        sampler.bidders = n
-        types = sampler.draw(self.step, max(16, self.settings.markets * 10 // max(n, 10)))
+        n = int(rng.choice(BIDDERS)) if mixed else scenario.market.bidders
+        markets = max(16, self.settings.markets * 10 // max(n, 10))
+        truth = people.profiles(rng.integers(0, len(people), (markets, n)))  # somebody may come twice: it does no harm
+        low, high = scenario.budget.factor or scenario.budget.amount or (0.0, 0.0)
+        money = rng.uniform(low, high, markets) * (1.0 if scenario.budget.factor is None else truth.total_value())
+        columns = (truth.family, truth.rate, truth.privacy_budget, truth.data_size, money)
+        types = Types(*(torch.from_numpy(np.asarray(column, np.float32)) for column in columns))
         return types if self.settings.spread == 1.0 else self._widened(types, scenario, rng)
 
     def _widened(self, types: Types, scenario: Scenario, rng: np.random.Generator) -> Types:
@@ -165,51 +170,80 @@ class Trainer:
 def play(network: PriceNetwork, types: Types, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
     """(K, n) privacy losses sold and data sizes, in the order of asking, and (K,) the share of the money spent.
 
-    Owners choose among the knots and their own budget (certified) or among the knots (reported). Forward the choice is hard, backward soft.
+    The options are those of the deployed mechanism. Forward the choice is hard, backward soft.
     """
-    certified = network.size == "certified"
     columns = list(types[:4])
-    if certified:
+    if network.size == "certified":
         order = types.data_size.argsort(dim=1, descending=True)
         columns = [column.gather(1, order) for column in columns]
-    family, rate, eb, size = columns
-    standing = Standing(network, size, types.budget)
-    knots = network.knots(rate.dtype)
-    nothing = torch.zeros(len(rate), 1)
+    owners = Types(*columns, types.budget)  # type: ignore[call-arg]
+    standing = Standing(network, owners.data_size, types.budget)
+    options: CurveOptions | PairOptions
+    options = CurveOptions(network, owners) if network.size == "certified" else PairOptions(network, owners)
     sold = []
-    for i in range(rate.shape[1]):
-        menu = standing.menu(i)
-        own = eb[:, i : i + 1]
-        loss, price = torch.cat([nothing, knots.expand(len(rate), -1)], 1), torch.cat([nothing, menu], 1)
-        part = torch.ones_like(price)
-        if certified:
-            loss, price = torch.cat([loss, own], 1), torch.cat([price, _own_price(menu, knots, own)], 1)
-            part = torch.ones_like(price)
-        else:
-            whole = price * size[:, i : i + 1] / (network.typical_size * rate.shape[1])
-            price = torch.minimum(whole, standing.left[:, None])
-            part = torch.where(whole > price, price / whole.clamp(min=1e-30), part)
-        one = Types(family[:, i : i + 1], rate[:, i : i + 1], own, size[:, i : i + 1], types.budget)
-        value = one.value(loss[:, None])[:, 0] / types.budget[:, None]
-        utility = torch.where(loss <= own, price - value * part, torch.full_like(price, -1e9))
+    for i in range(owners.rate.shape[1]):
+        loss, price, utility = options.of(i, standing)
         best = utility.argmax(1, keepdim=True)
-        heat = temperature * price[:, -1:].detach() + 1e-9
-        chance = torch.softmax(utility / heat, dim=1)
+        sells = utility.gather(1, best) >= 0
+        heat = temperature * price.amax(1, keepdim=True).detach() + 1e-9
+        chance = torch.softmax(nn.functional.pad(utility, (1, 0)) / heat, dim=1)[:, 1:]
         chosen = []
         for option in (loss, price):
-            hard, soft = option.gather(1, best)[:, 0].detach(), (chance * option).sum(1)
+            hard, soft = (option.gather(1, best) * sells)[:, 0].detach(), (chance * option).sum(1)
             chosen.append(hard + soft - soft.detach())
         standing.settle(i, chosen[0], chosen[1])
         sold.append(chosen[0])
-    return torch.stack(sold, 1), size, 1.0 - standing.left.detach()
+    return torch.stack(sold, 1), owners.data_size, 1.0 - standing.left.detach()
 
 
-def _own_price(menu: Tensor, knots: Tensor, own: Tensor) -> Tensor:
-    place = (own / knots[0]).clamp(max=len(knots) - 1e-3)
-    low = place.long()
-    padded = nn.functional.pad(menu, (1, 0))
-    below, above = padded.gather(1, low), padded.gather(1, low + 1)
-    return below + (place - low) * (above - below)
+class CurveOptions:
+    """Certified sizes: on each straight piece of the price curve, the point that the owner likes best (`auctions/favourite.py`)."""
+
+    def __init__(self, network: PriceNetwork, owners: Types) -> None:
+        self.knots = network.knots(owners.rate.dtype)
+        self.width = float(self.knots[0])
+        self.begin = self.knots - self.width
+        self.owners = owners
+        self.scale = (owners.rate * owners.data_size / owners.budget[:, None])[..., None]
+        self.end = torch.minimum(self.knots, owners.privacy_budget[..., None])
+        self.at_end = owners.value(self.end) / owners.budget[:, None, None]
+        self.closed = self.begin >= owners.privacy_budget[..., None]
+
+    def of(self, i: int, standing: Standing) -> tuple[Tensor, Tensor, Tensor]:
+        """(K, L) losses, payments in shares of the budget, utilities."""
+        menu = standing.menu(i)
+        below = nn.functional.pad(menu[:, :-1], (1, 0))
+        slope = (menu - below) / self.width
+        family, scale, end = self.owners.family[:, i, None], self.scale[:, i], self.end[:, i]
+        unit = slope / scale
+        quadratic = torch.maximum(torch.minimum(unit / 2, end), self.begin)
+        exponential = torch.maximum(torch.minimum(torch.log(unit + 1e-30), end), self.begin)
+        square, steep = family == QUADRATIC, family == EXPONENTIAL
+        loss = torch.where(square, quadratic, torch.where(steep, exponential, end))
+        value = torch.where(
+            square, scale * quadratic**2, torch.where(steep, scale * torch.expm1(exponential), self.at_end[:, i])
+        )
+        price = below + slope * (loss - self.begin)
+        closed = self.closed[:, i]
+        return loss.masked_fill(closed, 0.0), price.masked_fill(closed, 0.0), (price - value).masked_fill(closed, -1e9)
+
+
+class PairOptions:
+    """Reported sizes: each loss on offer, on as many records as she has and the money pays."""
+
+    def __init__(self, network: PriceNetwork, owners: Types) -> None:
+        knots = network.knots(owners.rate.dtype)
+        self.loss = knots.expand(*owners.rate.shape, -1)
+        self.records = owners.data_size / (network.typical_size * owners.rate.shape[1])
+        self.value = owners.value(self.loss) / owners.budget[:, None, None]
+        self.beyond = self.loss > owners.privacy_budget[..., None]
+
+    def of(self, i: int, standing: Standing) -> tuple[Tensor, Tensor, Tensor]:
+        """(K, L) losses, payments in shares of the budget, utilities."""
+        whole = standing.menu(i) * self.records[:, i, None]
+        price = torch.minimum(whole, standing.left[:, None])
+        utility = price - self.value[:, i] * price / whole.clamp(min=1e-30)
+        return self.loss[:, i], price, utility.masked_fill(self.beyond[:, i], -1e9)
 
 
 def train(

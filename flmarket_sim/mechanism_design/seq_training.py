@@ -47,10 +47,10 @@ class Settings:
     """
 
     preset: str = "fast"
-    steps: int = 6000
-    markets: int = 512
+    steps: int = 4000
+    markets: int = 1024
     hidden: int = 64
-    learning_rate: float = 3e-3
+    learning_rate: float = 5e-3
     temperature: tuple[float, float] = (0.1, 0.003)
     mixed: float = 0.5
     spread: float = 1.0
@@ -63,7 +63,7 @@ def preset(name: str, mechanism: str = NAME) -> Settings:
     if name == "fast":
         return Settings()
     if name == "general":
-        return Settings("general", hidden=96, mixed=0.6, spread=3.0)
+        return Settings("general", hidden=96, spread=3.0)
     raise InputError(f"there is no preset {name!r} for {NAME}; choose fast or general")
 
 

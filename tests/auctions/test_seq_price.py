@@ -14,7 +14,14 @@ from flmarket_sim.mechanism_design.price_network import PriceNetwork, Standing
 
 SIZES = ("certified", "reported")
 SHIPPED = [(name, size) for size in SIZES for name in ("paper-iid", "paper-noniid", "general")]
-RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +83,7 @@ def misreports(truth, bids, i, size_too, rng):
     return fm.BidBatch(*told)
 
 
-def largest_gain(auction, count=400, n=5, tries=60, seed=0):
+def largest_gain(auction, count=300, n=5, tries=24, seed=0):
     """As a share of the budget, over owners, markets and misreports."""
     truth, budget = markets(count, n, seed)
     bids = truth.bids(8)
@@ -99,7 +106,7 @@ def test_no_lie_pays_whatever_the_menus(wild, size, seed):
 
 @pytest.mark.parametrize(("weights", "size"), SHIPPED)
 def test_no_lie_pays_with_the_shipped_menus(weights, size):
-    assert largest_gain(fm.auctions.create("seq-price", weights=weights, size=size), tries=30) <= 1e-12
+    assert largest_gain(fm.auctions.create("seq-price", weights=weights, size=size), count=100, tries=12) <= 1e-12
 
 
 def test_the_search_for_lies_can_find_one():
@@ -129,9 +136,9 @@ def test_no_lie_pays_to_an_owner_whose_valuation_is_a_table(wild, size):
 
     for i in range(4):
         honest = utility(bids, i)
-        for _ in range(60):
+        for _ in range(20):
             told = misreports(truth, bids, i, size == "reported", rng)
-            assert ((utility(told, i) - honest[:]) / budget).max() <= 1e-12
+            assert ((utility(told, i) - honest) / budget).max() <= 1e-12
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -252,8 +259,8 @@ def test_tables_of_the_families_are_recognised_and_others_are_not():
         bids = truth.bids(levels)
         assert (Reading.of(bids).family == np.where(truth.family == 4, TABLE, truth.family)).all()
     bent = bids.values.copy()
-    bent[..., 2] = 0.5 * (bent[..., 1] + bent[..., 3]) * (1 + 1e-6)
     smooth = truth.family < 4
+    bent[smooth, 2] *= 1 + 1e-6
     assert (Reading.of(fm.BidBatch(bent, bids.privacy_budget, bids.data_size)).family[smooth] == TABLE).all()
     assert (Reading.of(truth.bids(1)).family == TABLE).all()
 

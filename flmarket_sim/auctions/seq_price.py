@@ -67,6 +67,7 @@ class SeqPrice:
         from flmarket_sim.mechanism_design import checkpoints
 
         self.size = size
+        self.certified = ("data_size",) if size == "certified" else ()  # parts of a report that the broker has checked
         self.learned = checkpoints.load(weights, self.name, size)
         if self.learned.network.size != size:
             raise InputError(f"the weights {weights!r} were trained for size = {self.learned.network.size!r}, not {size!r}")

@@ -123,5 +123,6 @@ def _build(facts: dict[str, Any]) -> nn.Module:
     if kind == "paper":
         return PaperNetwork(n, levels, hidden)
     if kind == "price":
-        return PriceNetwork(levels, hidden, float(facts["largest_loss"]), str(facts["size"]), float(facts["typical_size"]))
+        typical = float(facts["typical_size"]), float(facts.get("typical_price", 1.0))
+        return PriceNetwork(levels, hidden, float(facts["largest_loss"]), str(facts["size"]), *typical)
     raise ValueError(f"unknown network {kind!r}")

@@ -27,11 +27,17 @@ class PriceNetwork(nn.Module):
     n = 0  # any number of owners
 
     def __init__(
-        self, levels: int, hidden: int = 64, largest_loss: float = 2.0, size: str = "certified", typical_size: float = 1.0
+        self,
+        levels: int,
+        hidden: int = 64,
+        largest_loss: float = 2.0,
+        size: str = "certified",
+        typical_size: float = 1.0,
+        typical_price: float = 1.0,
     ) -> None:
         super().__init__()
         self.levels, self.hidden, self.size = levels, hidden, size
-        self.largest_loss, self.typical_size = largest_loss, typical_size
+        self.largest_loss, self.typical_size, self.typical_price = largest_loss, typical_size, typical_price
         self.layers = nn.Sequential(
             nn.Linear(FEATURES, hidden),
             nn.SiLU(),
@@ -47,7 +53,8 @@ class PriceNetwork(nn.Module):
     @property
     def shape_facts(self) -> dict[str, object]:
         """What `checkpoints` needs to build the network again."""
-        return {"largest_loss": self.largest_loss, "size": self.size, "typical_size": self.typical_size}
+        facts = {"largest_loss": self.largest_loss, "size": self.size, "typical_size": self.typical_size}
+        return facts if self.size == "certified" else facts | {"typical_price": self.typical_price}
 
     def knots(self, dtype: torch.dtype = torch.float64) -> Tensor:
         return torch.arange(1, self.levels + 1, dtype=dtype) * (self.largest_loss / self.levels)
@@ -140,7 +147,7 @@ class Standing:
             torch.log(self.n * torch.sqrt(self.noise) + SMALL) / 3,
             torch.zeros_like(asked),
         ]
-        guess = money - math.log((self.n - i) / self.n)
+        guess = math.log(self.network.typical_price) - self.per_record
         size, curve = self.network.curve(self._facts(facts, i), guess)
         return curve * torch.exp(size.clamp(-15.0, 15.0))[:, None]
 

@@ -86,11 +86,13 @@ class Trainer:
         self.scenarios, self.rule, self.settings, self.seed = scenarios, rule, settings, seed
         self.samplers = [TypeSampler(scenario, seed) for scenario in scenarios]
         largest = max(scenario.owners.privacy_budget[1] for scenario in scenarios)
-        typical = float(np.mean([people.data_size.mean() for one in self.samplers for people in one.populations]))
+        people = [each for one in self.samplers for each in one.populations]
+        typical = float(np.mean([each.data_size.mean() for each in people]))
+        worth = [(each.value(np.arange(len(each)), each.privacy_budget) / each.data_size).mean() for each in people]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             count = levels or (12 if size == "certified" else 20)
-            self.network = PriceNetwork(count, settings.hidden, largest, size, typical)
+            self.network = PriceNetwork(count, settings.hidden, largest, size, typical, float(np.mean(worth)))
         self.optimiser = torch.optim.Adam(self.network.parameters(), settings.learning_rate)
         self.step = 0
         self.history: list[dict[str, float]] = []
@@ -229,7 +231,10 @@ class CurveOptions:
 
 
 class PairOptions:
-    """Reported sizes: each loss on offer, on as many records as she has and the money pays."""
+    """Reported sizes: each loss on offer, on as many records as she has and the money pays.
+
+    A loss on a part of her records counts for that part only: otherwise the cheapest way to a small error would be a great loss on one record.
+    """
 
     def __init__(self, network: PriceNetwork, owners: Types) -> None:
         knots = network.knots(owners.rate.dtype)
@@ -241,9 +246,10 @@ class PairOptions:
     def of(self, i: int, standing: Standing) -> tuple[Tensor, Tensor, Tensor]:
         """(K, L) losses, payments in shares of the budget, utilities."""
         whole = standing.menu(i) * self.records[:, i, None]
-        price = torch.minimum(whole, standing.left[:, None])
-        utility = price - self.value[:, i] * price / whole.clamp(min=1e-30)
-        return self.loss[:, i], price, utility.masked_fill(self.beyond[:, i], -1e9)
+        part = (standing.left[:, None] / whole.clamp(min=1e-12)).clamp(max=1.0)  # of her records that the money pays
+        price = whole * part
+        utility = price - self.value[:, i] * part
+        return self.loss[:, i] * part, price, utility.masked_fill(self.beyond[:, i], -1e9)
 
 
 def train(

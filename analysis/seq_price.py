@@ -46,14 +46,20 @@ SELLERS = {  # column: name, options
 }
 
 
-def bound(loss: np.ndarray, truth: fm.Profiles) -> np.ndarray:
+def bound(loss: np.ndarray, size: np.ndarray) -> np.ndarray:
     """(K,) error bounds under exact OptAggr."""
-    weights = fm.aggregation.create("opt-aggr").weights(loss, truth.data_size)
-    return fm.aggregation.error_bound(weights, loss, truth.data_size)
+    weights = fm.aggregation.create("opt-aggr").weights(loss, size)
+    return fm.aggregation.error_bound(weights, loss, size)
 
 
-def sold(auction: object, truth: fm.Profiles, budget: np.ndarray) -> np.ndarray:
-    return auction.decide(truth.bids(), budget, np.random.default_rng(0)).privacy_loss
+def error(auction: object, truth: fm.Profiles, budget: np.ndarray) -> np.ndarray:
+    """(K,) error bounds of what an auction buys. Records that it does not buy count as those of an owner who sells nothing."""
+    outcome = auction.decide(truth.bids(), budget, np.random.default_rng(0))
+    if outcome.data_size is None:
+        return bound(outcome.privacy_loss, truth.data_size)
+    rest = np.maximum(truth.data_size - outcome.data_size, 1e-9)
+    losses = np.concatenate([outcome.privacy_loss, np.zeros(truth.shape)], axis=1)
+    return bound(losses, np.concatenate([outcome.data_size, rest], axis=1))
 
 
 def played(auction: object, truth: fm.Profiles, budget: np.ndarray) -> np.ndarray:
@@ -76,8 +82,9 @@ def played(auction: object, truth: fm.Profiles, budget: np.ndarray) -> np.ndarra
     return auction.decide(bids(), budget, np.random.default_rng(0)).privacy_loss
 
 
-def mean(error: np.ndarray) -> float:
-    return float(error[np.isfinite(error)].mean())
+def mean(errors: np.ndarray) -> float:
+    """Over valid markets."""
+    return float(errors[np.isfinite(errors)].mean())
 
 
 def by_factor(market: str, count: int) -> list[dict[str, object]]:
@@ -90,17 +97,17 @@ def by_factor(market: str, count: int) -> list[dict[str, object]]:
     for label, factor in [("uniform", drawn), *((f"{f:g}", np.full(count, f)) for f in FACTORS)]:
         budget = factor * value
         errors = {
-            "seq-price": bound(sold(mine, truth, budget), truth),
-            "seq-price @general": bound(sold(fm.auctions.create("seq-price", weights="general"), truth, budget), truth),
-            "all-in-critical": bound(sold(critical, truth, budget), truth),
-            "all-in-critical, as played": bound(played(critical, truth, budget), truth),
-            "proportional-share": bound(sold(fm.auctions.create("proportional-share"), truth, budget), truth),
+            "seq-price": error(mine, truth, budget),
+            "seq-price @general": error(fm.auctions.create("seq-price", weights="general"), truth, budget),
+            "all-in-critical": error(critical, truth, budget),
+            "all-in-critical, as played": bound(played(critical, truth, budget), truth.data_size),
+            "proportional-share": error(fm.auctions.create("proportional-share"), truth, budget),
             "first-best": fm.auctions.first_best(truth, budget).error_bound,
         }
-        for name, error in errors.items():
-            valid = np.isfinite(error)
+        for name, found in errors.items():
+            valid = np.isfinite(found)
             row = {"market": market, "budget_factor": label, "mechanism": name}
-            numbers = {"error_bound": mean(error), "ratio": mean(error) / errors["first-best"][valid].mean()}
+            numbers = {"error_bound": mean(found), "ratio": mean(found) / errors["first-best"][valid].mean()}
             rows.append(row | {k: round(v, 4) for k, v in numbers.items()} | {"invalid": round(1 - float(valid.mean()), 5)})
         print(market, label, flush=True)
     return rows
@@ -115,9 +122,9 @@ def abroad(count: int) -> list[dict[str, object]]:
         budget = np.random.default_rng(1).uniform(0.1, 2.0, count) * truth.total_value()
         row: dict[str, object] = {"market": name}
         for column, (auction, options) in SELLERS.items():
-            error = bound(sold(fm.auctions.create(auction, **options), truth, budget), truth)
-            invalid = 1 - np.isfinite(error).mean()
-            row[column] = f"{mean(error):.3f}" + (f" ({invalid:.2%} invalid)" if invalid else "")
+            found = error(fm.auctions.create(auction, **options), truth, budget)
+            invalid = 1 - np.isfinite(found).mean()
+            row[column] = f"{mean(found):.3f}" + (f" ({invalid:.2%} invalid)" if invalid else "")
         row["first-best"] = f"{fm.auctions.first_best(truth, budget).error_bound.mean():.3f}"
         rows.append(row)
         print(name, flush=True)

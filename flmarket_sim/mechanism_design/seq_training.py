@@ -100,16 +100,19 @@ class Trainer:
     def advance(self) -> dict[str, float]:
         settings, done = self.settings, self.step / self.settings.steps
         warm = min(1.0, (self.step + 1) / 50)
+        pace = settings.learning_rate * (1.0 if self.network.size == "certified" else 0.4)
         for group in self.optimiser.param_groups:
-            group["lr"] = settings.learning_rate * warm * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done)))
+            group["lr"] = pace * warm * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done)))
         hot, cold = settings.temperature
         types = self._draw()
         loss, size, spent = play(self.network, types, hot * (cold / hot) ** done)
         held = loss.detach()
         slope = torch.where(held > 0, loss, loss - held + NOT_SOLD).clamp(min=1e-3)
         clip = self.scenarios[0].privacy.clip
-        bound = error_bound_under(self.rule, slope, size, clip).clamp(max=WORST)
-        objective = 0.5 * torch.log(bound).mean() + 0.5 * torch.log(bound.mean())
+        whole = error_bound_under(self.rule, slope, size, clip)
+        bound = whole.clamp(max=WORST)
+        each = bound if self.network.size == "certified" else whole  # prices for a record can fall where every bound is cut
+        objective = 0.5 * torch.log(each).mean() + 0.5 * torch.log(bound.mean())
         self.optimiser.zero_grad()
         torch.autograd.backward(objective)
         nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
@@ -233,7 +236,8 @@ class CurveOptions:
 class PairOptions:
     """Reported sizes: each loss on offer, on as many records as she has and the money pays.
 
-    A loss on a part of her records counts for that part only: otherwise the cheapest way to a small error would be a great loss on one record.
+    A loss on a part of her records counts for that part only: otherwise the cheapest way to a small error would be a great
+    loss on one record.
     """
 
     def __init__(self, network: PriceNetwork, owners: Types) -> None:

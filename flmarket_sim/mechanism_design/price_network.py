@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 FEATURES = 16
 SMALL = 1e-3
+REACH = 2.5  # of prices for a record around the typical one, in logarithms
 
 
 class PriceNetwork(nn.Module):
@@ -147,9 +148,9 @@ class Standing:
             torch.log(self.n * torch.sqrt(self.noise) + SMALL) / 3,
             torch.zeros_like(asked),
         ]
-        guess = math.log(self.network.typical_price) - self.per_record
-        size, curve = self.network.curve(self._facts(facts, i), guess)
-        return curve * torch.exp(size.clamp(-15.0, 15.0))[:, None]
+        size, curve = self.network.curve(self._facts(facts, i), torch.zeros_like(money))
+        around = math.log(self.network.typical_price) + REACH * torch.tanh(size / REACH)
+        return curve * torch.exp((around - self.per_record).clamp(-30.0, 30.0))[:, None]
 
     def _facts(self, particular: list[Tensor], i: int) -> Tensor:
         def everywhere(x: float) -> Tensor:

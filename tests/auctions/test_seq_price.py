@@ -83,7 +83,7 @@ def misreports(truth, bids, i, size_too, rng):
     return fm.BidBatch(*told)
 
 
-def largest_gain(auction, count=300, n=5, tries=24, seed=0):
+def largest_gain(auction, count=400, n=5, tries=40, seed=0):
     """As a share of the budget, over owners, markets and misreports."""
     truth, budget = markets(count, n, seed)
     bids = truth.bids(8)
@@ -154,7 +154,7 @@ def test_budgets_hold_and_nobody_is_paid_less_than_she_reports(wild, size, n):
         assert (outcome.privacy_loss <= bids.privacy_budget).all() and (sold <= bids.data_size).all()
         assert (outcome.payment >= truth.value(outcome.privacy_loss, sold) * (1 - 1e-12) - 1e-12 * budget[:, None]).all()
         assert (outcome.payment[outcome.privacy_loss == 0] == 0).all()
-        if n > 1:
+        if size == "certified" and n > 1:
             assert outcome.privacy_loss[2].min() > 0  # so much money buys from everybody
 
 

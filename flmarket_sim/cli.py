@@ -128,11 +128,15 @@ def list_(
 
 @app.command()
 def train(
-    mechanism: Annotated[str, typer.Argument(help="regretnet, m-regretnet or dm-regretnet.")],
+    mechanism: Annotated[str, typer.Argument(help="regretnet, m-regretnet, dm-regretnet or seq-price.")],
     scenario: Annotated[Path, typer.Option(help="The market to train for.")],
     out: Annotated[Path, typer.Option(help="File for the weights (.safetensors); metrics go beside it.")],
     rule: Annotated[str, typer.Option(help="opt-aggr or convl-aggr.")] = "opt-aggr",
-    preset: Annotated[str, typer.Option(help="fast, or paper (the paper's hyperparameters; hours).")] = "fast",
+    preset: Annotated[
+        str, typer.Option(help="fast, paper (the paper's hyperparameters; hours), or general (seq-price: wider prior).")
+    ] = "fast",
+    size: Annotated[str, typer.Option(help="seq-price: are data sizes certified or reported?")] = "certified",
+    also: Annotated[list[Path] | None, typer.Option(help="seq-price: further markets to train for.")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps, if not the preset's.")] = None,
     levels: Annotated[int | None, typer.Option(min=1, help="M, if not the mechanism's.")] = None,
@@ -143,7 +147,7 @@ def train(
     """Train a learned auction. A training that was stopped is taken up again where it was."""
     import torch
 
-    from flmarket_sim.mechanism_design import training
+    from flmarket_sim.mechanism_design import seq_training, training
     from flmarket_sim.scenario_file import load_scenario
 
     if out.suffix != ".safetensors":
@@ -152,12 +156,20 @@ def train(
         raise InputError(f"there is no folder {out.parent}")
     torch.set_num_threads(threads)
     market = load_scenario(scenario, overrides or ())
-    settings = training.preset(preset, mechanism)
+    if mechanism != seq_training.NAME and (also or size != "certified"):
+        raise InputError(f"--also and --size are for {seq_training.NAME} only")
+    trainer: Any = training
+    more: dict[str, Any] = {}
+    if mechanism == seq_training.NAME:
+        trainer, more = seq_training, {"size": size, "also": [load_scenario(path, overrides or ()) for path in also or ()]}
+    settings = trainer.preset(preset, mechanism)
     if steps is not None:
         settings = replace(settings, steps=steps)
     try:
         with progress(mechanism, "steps") as report:
-            learned = training.train(mechanism, market, rule, out, settings, seed=seed, levels=levels, progress=report)
+            learned = trainer.train(
+                mechanism, market, rule, out, settings, seed=seed, levels=levels, progress=report, **more
+            )
     except KeyboardInterrupt:
         raise FlmarketError("interrupted; the same command goes on from the last epoch") from None
     metrics = learned.facts["metrics"]

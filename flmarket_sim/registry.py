@@ -160,6 +160,7 @@ auctions = Registry(
         "regretnet": "flmarket_sim.auctions.regretnet:RegretNet",
         "m-regretnet": "flmarket_sim.auctions.regretnet:MRegretNet",
         "dm-regretnet": "flmarket_sim.auctions.regretnet:DMRegretNet",
+        "seq-price": "flmarket_sim.auctions.seq_price:SeqPrice",
     },
     group="flmarket_sim.auctions",
     needs=("name", "guarantees", "decide"),

@@ -17,10 +17,14 @@ TOLERANCE = 1e-9  # relative: rounding, not rules
 
 @dataclass(frozen=True)
 class Outcome:
-    """privacy_loss (K, n): what each owner sells, at most her reported budget; payment (K, n): what she gets for it."""
+    """privacy_loss (K, n): what each owner sells, at most her reported budget; payment (K, n): what she gets for it.
+
+    data_size (K, n): records she sells it on, where a mechanism buys fewer than were reported; None: all of them.
+    """
 
     privacy_loss: Floats
     payment: Floats
+    data_size: Floats | None = None
 
 
 class Auction(Protocol):
@@ -64,4 +68,5 @@ def check_outcome(name: str, outcome: Any, bids: BidBatch, budget: Floats) -> Ou
     if (spent > budget * (1 + TOLERANCE)).any():
         k = int(np.argmax(spent - budget))
         raise ContractError(f"auction {name!r} spends {spent[k]:.6g} of a budget of {budget[k]:.6g}")
-    return Outcome(loss, payment)
+    size = getattr(outcome, "data_size", None)
+    return Outcome(loss, payment, None if size is None else np.asarray(size, np.float64))

@@ -17,6 +17,7 @@ from torch import nn
 from flmarket_sim.errors import InputError
 from flmarket_sim.mechanism_design.menu_network import MenuNetwork
 from flmarket_sim.mechanism_design.paper_network import PaperNetwork
+from flmarket_sim.mechanism_design.price_network import PriceNetwork
 
 SHIPPED = Path(__file__).with_name("weights")
 FORMAT = "1"
@@ -35,7 +36,8 @@ class Learned:
 
 def shipped(mechanism: str, rule: str) -> dict[str, Path]:
     """Names of the weights inside the package for a mechanism and a rule (the randomised nets are trained without one)."""
-    end = f".{mechanism}.{rule}.safetensors" if mechanism == "dm-regretnet" else f".{mechanism}.safetensors"
+    variants = mechanism == "dm-regretnet" or (mechanism, rule) == ("seq-price", "reported")
+    end = f".{mechanism}.{rule}.safetensors" if variants else f".{mechanism}.safetensors"
     return {path.name.removesuffix(end): path for path in sorted(SHIPPED.glob(f"*{end}"))}
 
 
@@ -77,7 +79,7 @@ def load_safetensors(path: Path) -> Learned:
         with safe_open(path, framework="pt") as file:
             facts = json.loads((file.metadata() or {})["flmarket"])
             state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-        network = _build(facts["network"], int(facts["n"]), int(facts["levels"]), int(facts["hidden"]))
+        network = _build(facts)
         network.load_state_dict(state)
         return Learned(network.eval(), str(facts["mechanism"]), bool(facts["deterministic"]), True, facts)
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
@@ -114,9 +116,13 @@ def load_pt(path: Path) -> Learned:
     return Learned(network.eval(), mechanism, deterministic, keeps_zero=False, facts=facts)
 
 
-def _build(kind: str, n: int, levels: int, hidden: int) -> nn.Module:
+def _build(facts: dict[str, Any]) -> nn.Module:
+    kind, n, levels, hidden = facts["network"], int(facts["n"]), int(facts["levels"]), int(facts["hidden"])
     if kind == "menu":
         return MenuNetwork(levels, hidden)
     if kind == "paper":
         return PaperNetwork(n, levels, hidden)
+    if kind == "price":
+        typical = float(facts["typical_size"]), float(facts.get("typical_price", 1.0))
+        return PriceNetwork(levels, hidden, float(facts["largest_loss"]), str(facts["size"]), *typical)
     raise ValueError(f"unknown network {kind!r}")

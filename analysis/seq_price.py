@@ -1,0 +1,187 @@
+"""Question: how much error does `seq-price` leave, beside the auctions it has to beat, in its own market and in others?
+
+Makes docs/figures/seq_price.{csv,png} and prints the tables of docs/seq-price.md. Run as `python analysis/seq_price.py [--markets 2000]`.
+
+All-in-critical is shown twice: as if everybody told the truth, and as played, when owners understate their privacy budgets
+as far as it pays (each in turn takes the best of eight budgets given the others' reports, twice round). seq-price needs one line only:
+its owners have no better report than the truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+
+import flmarket_sim as fm
+
+plt.switch_backend("Agg")
+ROOT = Path(__file__).parents[1]
+FACTORS = np.round(np.arange(0.1, 2.01, 0.1), 1)
+USELESS = 100.0  # error bound: less than one seller with e = 0.28 gives
+SHOWN = (0.1, 0.3, 0.5, 0.8, 1.0, 1.2, 1.5, 1.7, 2.0)
+HOME = {"iid": [], "noniid": []}
+ABROAD = {  # name: scenario, overrides
+    "IID": ("iid", []),
+    "non-IID": ("noniid", []),
+    "IID, rates doubled": ("iid", ["owners.rate=[1.0,3.0]"]),
+    "IID, rates halved": ("iid", ["owners.rate=[0.25,0.75]"]),
+    "IID, square-root owners": ("iid", ['owners.families=["sqrt"]']),
+    "IID, exponential owners": ("iid", ['owners.families=["exponential"]']),
+    "IID, quadratic and linear": ("iid", ['owners.families=["quadratic","linear"]']),
+    "IID, step owners": ("iid", ['owners.families=["step"]']),
+    "IID, 5 bidders": ("iid", ["market.bidders=5"]),
+    "IID, 50 bidders": ("iid", ["market.bidders=50"]),
+}
+SELLERS = {  # column: name, options
+    "seq-price @paper-iid": ("seq-price", {"weights": "paper-iid"}),
+    "seq-price @paper-noniid": ("seq-price", {"weights": "paper-noniid"}),
+    "seq-price @general": ("seq-price", {"weights": "general"}),
+    "seq-price @reported": ("seq-price", {"weights": "paper-iid", "size": "reported"}),
+    "all-in-critical": ("all-in-critical", {}),
+    "proportional-share": ("proportional-share", {}),
+}
+
+
+def bound(loss: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """(K,) error bounds under exact OptAggr."""
+    weights = fm.aggregation.create("opt-aggr").weights(loss, size)
+    return fm.aggregation.error_bound(weights, loss, size)
+
+
+def error(auction: object, truth: fm.Profiles, budget: np.ndarray) -> np.ndarray:
+    """(K,) error bounds of what an auction buys. Records that it does not buy count as those of an owner who sells nothing."""
+    outcome = auction.decide(truth.bids(), budget, np.random.default_rng(0))
+    if outcome.data_size is None:
+        return bound(outcome.privacy_loss, truth.data_size)
+    rest = np.maximum(truth.data_size - outcome.data_size, 1e-9)
+    losses = np.concatenate([outcome.privacy_loss, np.zeros(truth.shape)], axis=1)
+    return bound(losses, np.concatenate([outcome.data_size, rest], axis=1))
+
+
+def played(auction: object, truth: fm.Profiles, budget: np.ndarray) -> np.ndarray:
+    """(K, n) losses sold when owners report the privacy budget that pays them best, with the true value of it."""
+    told = truth.privacy_budget.copy()
+
+    def bids() -> fm.BidBatch:
+        return fm.BidBatch(truth.value(told)[..., None], told, truth.data_size)
+
+    for _ in range(2):
+        for i in range(truth.shape[1]):
+            best, best_utility = told[:, i].copy(), np.full(len(told), -np.inf)
+            for share in np.arange(8, 0, -1) / 8:
+                told[:, i] = share * truth.privacy_budget[:, i]
+                outcome = auction.decide(bids(), budget, np.random.default_rng(0))
+                utility = truth.utility(outcome.privacy_loss, outcome.payment)[:, i]
+                better = utility > best_utility
+                best[better], best_utility[better] = told[better, i], utility[better]
+            told[:, i] = best
+    return auction.decide(bids(), budget, np.random.default_rng(0)).privacy_loss
+
+
+def mean(errors: np.ndarray) -> float:
+    """Over valid markets."""
+    return float(errors[np.isfinite(errors)].mean())
+
+
+def by_factor(market: str, count: int) -> list[dict[str, object]]:
+    """Mean error bounds at every factor, and over factors uniform in [0.1, 2]."""
+    truth = fm.draw_profiles(fm.load_scenario(ROOT / f"scenarios/paper/{market}.toml", ["seed=777"]), count, seed=0)
+    value, rows = truth.total_value(), []
+    mine = fm.auctions.create("seq-price", weights=f"paper-{market}")
+    critical = fm.auctions.create("all-in-critical")
+    drawn = np.random.default_rng(1).uniform(0.1, 2.0, count)
+    for label, factor in [("uniform", drawn), *((f"{f:g}", np.full(count, f)) for f in FACTORS)]:
+        budget = factor * value
+        errors = {
+            "seq-price": error(mine, truth, budget),
+            "seq-price @general": error(fm.auctions.create("seq-price", weights="general"), truth, budget),
+            "all-in-critical": error(critical, truth, budget),
+            "all-in-critical, as played": bound(played(critical, truth, budget), truth.data_size),
+            "proportional-share": error(fm.auctions.create("proportional-share"), truth, budget),
+            "first-best": fm.auctions.first_best(truth, budget).error_bound,
+        }
+        for name, found in errors.items():
+            valid = np.isfinite(found)
+            row = {"market": market, "budget_factor": label, "mechanism": name}
+            numbers = {"error_bound": mean(found), "ratio": mean(found) / errors["first-best"][valid].mean()}
+            rows.append(row | {k: round(v, 4) for k, v in numbers.items()} | {"invalid": round(1 - float(valid.mean()), 5)})
+        print(market, label, flush=True)
+    return rows
+
+
+def abroad(count: int) -> list[dict[str, object]]:
+    """Weights of one market deciding in another: mean error bounds, factors uniform in [0.1, 2].
+
+    A market is useless where the bound is above `USELESS`, or infinite. Means are over the others, for every auction its own.
+    """
+    rows = []
+    for name, (scenario, overrides) in ABROAD.items():
+        market = fm.load_scenario(ROOT / f"scenarios/paper/{scenario}.toml", ["seed=777", *overrides])
+        truth = fm.draw_profiles(market, count, seed=0)
+        budget = np.random.default_rng(1).uniform(0.1, 2.0, count) * truth.total_value()
+        row: dict[str, object] = {"market": name}
+        for column, (auction, options) in SELLERS.items():
+            found = error(fm.auctions.create(auction, **options), truth, budget)
+            useless = (found > USELESS).mean()
+            row[column] = f"{found[found <= USELESS].mean():.3f}" + (f" ({useless:.2%} useless)" if useless else "")
+        row["first-best"] = f"{fm.auctions.first_best(truth, budget).error_bound.mean():.3f}"
+        rows.append(row)
+        print(name, flush=True)
+    return rows
+
+
+def markdown(rows: list[dict[str, object]]) -> str:
+    head = list(rows[0])
+    lines = [head, ["---"] * len(head), *([row[key] for key in head] for row in rows)]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def table(rows: list[dict[str, object]], market: str) -> str:
+    names = list(dict.fromkeys(row["mechanism"] for row in rows))
+    labels = ["uniform", *(f"{f:g}" for f in SHOWN)]
+    found = {(row["mechanism"], row["budget_factor"]): row for row in rows if row["market"] == market}
+    lines = []
+    for name in names:
+        line: dict[str, object] = {market: name, "ratio": f"{found[name, 'uniform']['ratio']:.3f}"}
+        lines.append(line | {label: f"{found[name, label]['error_bound']:.3f}" for label in labels})
+    return markdown(lines)
+
+
+def draw(rows: list[dict[str, object]]) -> plt.Figure:
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+    colours = ("#009E73", "#56B4E9", "#0072B2", "#D55E00", "#E69F00", "#000000")  # Okabe and Ito: safe for the colour-blind
+    names = list(dict.fromkeys(row["mechanism"] for row in rows))
+    for axis, market in zip(axes, HOME, strict=True):
+        for name, colour in zip(names, colours, strict=True):
+            mine = [r for r in rows if (r["market"], r["mechanism"]) == (market, name) and r["budget_factor"] != "uniform"]
+            line = "--" if name == "first-best" else "-"
+            axis.plot(FACTORS, [r["error_bound"] for r in mine], line, color=colour, linewidth=1.5, label=name)
+        axis.set(title=market, xlabel="budget / value of everything for sale", yscale="log")
+        axis.grid(alpha=0.3, which="both", linewidth=0.5)
+    axes[0].set_ylabel("mean error bound")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
+    return figure
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--markets", type=int, default=2000)
+    parser.add_argument("--abroad-only", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if not options.abroad_only:
+        home = [row for market in HOME for row in by_factor(market, options.markets)]
+        target = ROOT / "docs" / "figures" / "seq_price"
+        with target.with_suffix(".csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, home[0].keys(), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(home)
+        draw(home).savefig(target.with_suffix(".png"), dpi=150)
+        for market in HOME:
+            print(table(home, market), end="\n\n")
+    print(markdown(abroad(options.markets)))

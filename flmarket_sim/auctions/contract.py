@@ -33,6 +33,8 @@ class Auction(Protocol):
     `guarantees` says what holds and for which owners: {"truthful": C, "individually_rational": C, "budget_feasible": C},
     where C is "any" (every valuation), "single-minded" (step valuations) or "none"; "monotone" and "anonymous" may be added.
     An optional `claims`, with the same keys, is what its publication says. `flmarket audit` holds a mechanism to both.
+    `certified`, where a mechanism has it, names the parts of a report ("data_size") that the broker has checked: nobody can lie about them,
+    and no guarantee speaks of such lies.
     `decide` draws the same random numbers for the same shape whatever the bids are.
     """
 
@@ -40,6 +42,12 @@ class Auction(Protocol):
     guarantees: dict[str, str]
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome: ...
+
+
+def records_sold(outcome: Outcome, bids: BidBatch) -> Floats:
+    """(K, n) records that each owner sells on: those she reported, unless the mechanism buys fewer."""
+    size = getattr(outcome, "data_size", None)
+    return np.asarray(bids.data_size if size is None else size)
 
 
 def check_budget(bids: BidBatch, budget: ArrayLike) -> Floats:
@@ -68,5 +76,9 @@ def check_outcome(name: str, outcome: Any, bids: BidBatch, budget: Floats) -> Ou
     if (spent > budget * (1 + TOLERANCE)).any():
         k = int(np.argmax(spent - budget))
         raise ContractError(f"auction {name!r} spends {spent[k]:.6g} of a budget of {budget[k]:.6g}")
-    size = getattr(outcome, "data_size", None)
-    return Outcome(loss, payment, None if size is None else np.asarray(size, np.float64))
+    size = records_sold(outcome, bids)
+    if size.shape != bids.shape or not ((size >= 1) & (size <= bids.data_size)).all():
+        raise ContractError(
+            f"auction {name!r}: data_size must be at least 1 and at most what was reported, of shape {bids.shape}"
+        )
+    return Outcome(loss, payment, None if size is bids.data_size else size)

@@ -95,6 +95,18 @@ class SeqPrice:
         }
         return Sequence(privacy_loss=parts[0].privacy_loss, **joined)
 
+    def reading(self, bids: BidBatch) -> Reading:
+        """Reports as the valuations that they are read as."""
+        return Reading.of(bids)
+
+    def choice(self, reading: Reading, rows: Ints, offer: Offer) -> tuple[Floats, Floats, Floats]:
+        """(K,) what the owner who is asked in market rows[k] takes by her report: privacy loss, payment, records."""
+        claim = reading.of_owner(rows, offer.owner)
+        size = reading.bids.data_size[rows, offer.owner]
+        if self.size == "certified":
+            return (*favourite(claim, offer.privacy_loss, offer.payment), size)
+        return favourite_pair(claim, size, offer)
+
     def ask(self, data_size: Floats, budget: Floats) -> Asking:
         """A round in the hands of the caller: offers come out, choices go in. Sizes (K, n) are read only as far as `size` allows."""
         return Asking(self.network, self.size, data_size, budget)
@@ -107,12 +119,7 @@ class SeqPrice:
             asking = self.ask(bids.data_size[rows], money[rows])
             menus, chosen = [], []
             for offer in asking:
-                claim = reading.of_owner(places, offer.owner)
-                size = bids.data_size[places, offer.owner]
-                if self.size == "certified":
-                    loss, paid = favourite(claim, offer.privacy_loss, offer.payment)
-                else:
-                    loss, paid, size = favourite_pair(claim, size, offer)
+                loss, paid, size = self.choice(reading, places, offer)
                 asking.settle(loss, paid)
                 chosen.append((loss, paid, size))
                 if keep_menus:

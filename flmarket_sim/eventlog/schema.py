@@ -20,7 +20,7 @@ def buyer_id(index: int) -> int:
     return -2 - index
 
 
-DECISION_REASONS = ("accepted", "below cost", "lifetime budget")
+DECISION_REASONS = ("accepted", "below cost", "lifetime budget", "nothing on the menu")
 DROPOUT_STAGES = ("bid", "gradient")
 DROPOUT_REASONS = ("away", "lifetime budget", "dropped out")
 LATE_MESSAGES = ("bid", "decision", "gradient")
@@ -136,6 +136,14 @@ KINDS: dict[str, tuple[Column, ...]] = {
         Column("truthful_payment", F64, "and offered for it"),
     ),
     "transfer": (Column("amount", F64, "money that one owner gives another beside the market"),),
+    "offer": (
+        Column("place", I32, "the owner's place in the order of asking, from 0"),
+        Column("money", F64, "what is left of the buyer's money: the most that she can be paid"),
+        Column("privacy_losses", pa.list_(F64), "losses on her menu"),
+        Column(
+            "payments", pa.list_(F64), "what they pay: straight in between (certified sizes), or for one record (reported)"
+        ),
+    ),
 }
 
 

@@ -11,11 +11,12 @@ from simpy.events import Event
 
 from flmarket_sim import aggregation, auctions
 from flmarket_sim.aggregation.contract import check_weights
-from flmarket_sim.auctions.contract import check_outcome
+from flmarket_sim.auctions.contract import Outcome, check_outcome
 from flmarket_sim.bids import BidBatch
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog import BROKER, buyer_id
 from flmarket_sim.market.aftermath import conclude, log_counterfactuals
+from flmarket_sim.market.in_turn import sell_in_turn
 from flmarket_sim.market.mail import Inbox, Letter
 from flmarket_sim.market.messages import (
     Allocation,
@@ -62,10 +63,14 @@ class Broker:
         self._ask(cohort, announcement, inboxes)  # type: ignore[arg-type]
         bids: list[BidMessage] = yield from inboxes[0].collect(asked, market.bid_deadline)
 
-        offers = self._decide(cohort, announcement, bids)
-        winners = int(np.count_nonzero(offers.privacy_loss))
-        decisions: list[Decision] = yield from inboxes[1].collect(winners, market.decision_deadline)
-        agreed = [decision for decision in decisions if decision.accepted]
+        if bids and hasattr(self.auction, "ask"):
+            offers, agreed = yield from self._sell_in_turn(cohort, announcement, bids)
+            winners = len(agreed)
+        else:
+            offers = self._decide(cohort, announcement, bids)
+            winners = int(np.count_nonzero(offers.privacy_loss))
+            decisions: list[Decision] = yield from inboxes[1].collect(winners, market.decision_deadline)
+            agreed = [decision for decision in decisions if decision.accepted]
         self._broadcast(cohort, Broadcast(announcement.parameters, offers), agreed)
         gradients: list[GradientMessage] = yield from inboxes[2].collect(len(agreed), market.gradient_deadline)
 
@@ -95,13 +100,13 @@ class Broker:
         """Runs the auction on the bids in order of arrival and tells every bidder."""
         if not bids:
             return Offers(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
-        slots = np.array([bid.slot for bid in bids])
-        reports = bids[0].reports
-        batch = BidBatch(reports.values[None, slots], reports.privacy_budget[None, slots], reports.data_size[None, slots])
+        slots, batch = gathered(bids)
         budget = np.array([announcement.budget])
         rng = self.world.streams.generator(Purpose.AUCTION, self.index, cohort.round)
         with plugin_errors("auction", self.auction.name):
             outcome = check_outcome(self.auction.name, self.auction.decide(batch, budget, rng), batch, budget)
+        if outcome.data_size is not None:
+            cohort.sell_records(slots, outcome.data_size[0])
         offers = Offers(slots, outcome.privacy_loss[0], outcome.payment[0])
         self._say("allocation", cohort, cohort.owners[slots], offers.privacy_loss, offers.payment)
         if cohort.lies is not None and self.world.scenario.market.counterfactual:
@@ -110,6 +115,21 @@ class Broker:
         for row, bid in enumerate(bids):
             bid.reply.send(Allocation(row, offers), delays[bid.slot])
         return offers
+
+    def _sell_in_turn(
+        self, cohort: Cohort, announcement: Announcement, bids: list[BidMessage]
+    ) -> Generator[Event, Any, tuple[Offers, list[Decision]]]:
+        """Asks one bidder after the other; what came of it is logged as allocations, like any auction's outcome."""
+        slots, batch = gathered(bids)
+        budget, deadline = np.array([announcement.budget]), self.world.scenario.market.decision_deadline
+        late = self._too_late(cohort, LATE_DECISION)
+        offers, agreed = yield from sell_in_turn(cohort, self.auction, bids, batch, budget, deadline, late)
+        outcome = Outcome(offers.privacy_loss[None], offers.payment[None])
+        check_outcome(self.auction.name, outcome, batch, budget)
+        self._say("allocation", cohort, cohort.owners[slots], offers.privacy_loss, offers.payment)
+        if cohort.lies is not None and self.world.scenario.market.counterfactual:
+            log_counterfactuals(cohort, self.auction, batch, budget, offers)
+        return offers, agreed
 
     def _broadcast(self, cohort: Cohort, broadcast: Broadcast, agreed: list[Decision]) -> None:
         size = 0 if broadcast.parameters is None else broadcast.parameters.nbytes
@@ -193,6 +213,13 @@ class Broker:
             message.reply.send(None, cohort.delays[ALLOCATE][message.slot])
 
         return refuse
+
+
+def gathered(bids: list[BidMessage]) -> tuple[Ints, BidBatch]:
+    """The slots of the bids, in order of arrival, and the bids as one market."""
+    slots = np.array([bid.slot for bid in bids])
+    reports = bids[0].reports
+    return slots, BidBatch(reports.values[None, slots], reports.privacy_budget[None, slots], reports.data_size[None, slots])
 
 
 def observe(

@@ -6,12 +6,12 @@ are one array and still a thousand messages, each with its own time.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.market.mail import Letter
+from flmarket_sim.market.mail import Inbox, Letter
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -56,6 +56,14 @@ class Allocation(NamedTuple):
 
     row: int
     offers: Offers
+
+
+class MenuMessage(NamedTuple):
+    """Broker to the owner whose turn it is: take an option of the menu, or nothing, and answer to `inbox`."""
+
+    row: int
+    offer: Any
+    inbox: Inbox
 
 
 class Decision(NamedTuple):

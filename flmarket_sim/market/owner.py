@@ -21,6 +21,7 @@ from flmarket_sim.market.messages import (
     Broadcast,
     Decision,
     GradientMessage,
+    MenuMessage,
     Offers,
     Reports,
 )
@@ -34,7 +35,7 @@ Ints = NDArray[np.int64]
 
 # messages between broker and owner, each with a delay of its own, and what else an owner draws in a round
 ANNOUNCE, BID, ALLOCATE, DECIDE, MODEL, GRADIENT, PAY, AVAILABLE, DROP = range(9)
-ACCEPTED, BELOW_COST, OVER_LIFETIME = range(3)  # schema.DECISION_REASONS
+ACCEPTED, BELOW_COST, OVER_LIFETIME, NOTHING_LIKED = range(4)  # schema.DECISION_REASONS
 AWAY, SPENT, DROPPED = range(3)  # schema.DROPOUT_REASONS
 NO_BID, NO_GRADIENT = range(2)  # schema.DROPOUT_STAGES
 
@@ -54,6 +55,7 @@ class Cohort:
         self._draw_world()
         self._make_reports(auction, money)
         self.names: list[int] = self.owners.tolist()
+        self.records = self.reports.data_size  # (s,) that a sale is of: all that she offers, unless the auction buys fewer
         self._judged: Judgement | None = None
         self._computed: Gradients | None = None
 
@@ -135,17 +137,32 @@ class Cohort:
             _or_null(true_value, lying),
         )  # fmt: skip
 
+    @property
+    def judged(self) -> Judgement:
+        """How owners see the offers made to them so far."""
+        assert self._judged is not None
+        return self._judged
+
     def judge(self, offers: Offers) -> Judgement:
         """How each owner sees the offer made to her, by rows of the offers."""
         if self._judged is None:
             self._judged = Judgement(self, offers)
         return self._judged
 
+    def sell_in_turn(self, judgement: Judgement) -> None:
+        """Owners will see their offers one after the other; `judgement` fills up as they decide."""
+        self._judged = judgement
+
+    def sell_records(self, slots: Ints, size: Floats) -> None:
+        """The auction buys so many records of these owners."""
+        self.records = self.records.copy()
+        self.records[slots] = size
+
     def true_value(self, slots: Ints, privacy_loss: Floats) -> Floats:
-        """What these losses are worth to the owners of these slots, on the records they offered."""
+        """What these losses are worth to the owners of these slots, on the records that they sell."""
         people, owners = self.world.population, self.people[slots]
         step_cost = people.rate[owners] * people.data_size[owners] * people.privacy_budget[owners]
-        size = self.reports.data_size[slots]
+        size = self.records[slots]
         value = valuation.value(people.family[owners], people.rate[owners], size, privacy_loss, step_cost)
         if self.accounts:
             value = value * step_shares(people.family[owners], owners, size, privacy_loss)
@@ -185,12 +202,16 @@ class Judgement:
     def decline(self, row: int, reason: int) -> None:
         self.reason[row], self.accepted[row] = reason, False
 
+    def choose(self, row: int, offer: Any) -> None:
+        """The owner of a row decides on a menu: only where the auction asks in turn (`in_turn.InTurn`)."""
+        raise NotImplementedError
+
 
 def in_one_purse(cohort: Cohort, offers: Offers) -> Floats:
     """Payments as their owners compare them with values: a step owner's cost is one for all her names, so is her money."""
     person = cohort.people[offers.slots]
     _, group = np.unique(person, return_inverse=True)
-    size = cohort.reports.data_size[offers.slots]
+    size = cohort.records[offers.slots]
     share = step_shares(cohort.world.population.family[person], person, size, offers.privacy_loss)
     return np.where(share < 1.0, np.bincount(group, offers.payment)[group] * share, offers.payment)
 
@@ -206,7 +227,7 @@ class Gradients:
         self.streams, self.clip, self.key = world.streams, world.scenario.privacy.clip, (cohort.round, cohort.buyer)
         self.loss: list[float] = offers.privacy_loss.tolist()
         self.owners = cohort.owners[offers.slots]
-        self.sizes = cohort.reports.data_size[offers.slots].astype(np.int64)
+        self.sizes = cohort.records[offers.slots].astype(np.int64)
         self.clipped: Floats | None = None
         norms: Any = None
         cut: Any = None
@@ -267,21 +288,24 @@ def owner(cohort: Cohort, slot: int, inboxes: tuple[Inbox, Inbox, Inbox]) -> Gen
     cohort.bids.happen(slot, env.now)
     inboxes[0].send(BidMessage(slot, cohort.reports, reply), delays[BID][slot])
 
-    allocation: Allocation | None = yield reply
-    if allocation is None:
+    answer: Allocation | MenuMessage | None = yield reply
+    if answer is None:
         return
-    row, offers = allocation
-    judged = cohort.judge(offers)
-    loss = judged.loss[row]
-    if loss == 0.0:
-        return
-    accepted = judged.accepts[row]
+    row, inbox = answer.row, inboxes[1]
+    if isinstance(answer, MenuMessage):
+        inbox, judged = answer.inbox, cohort.judged
+        judged.choose(row, answer.offer)
+    else:
+        judged = cohort.judge(answer.offers)
+        if judged.loss[row] == 0.0:
+            return
+    loss, accepted = judged.loss[row], judged.accepts[row]
     if accepted and ledger.limited and not ledger.reserve(me, loss):
         judged.decline(row, OVER_LIFETIME)
         accepted = False
     reply = Letter(env)
     judged.decisions.happen(row, env.now)
-    inboxes[1].send(Decision(row, slot, accepted, reply), delays[DECIDE][slot])
+    inbox.send(Decision(row, slot, accepted, reply), delays[DECIDE][slot])
     if not accepted:
         return
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from flmarket_sim import aggregation
+from flmarket_sim.auctions.contract import records_sold
 from flmarket_sim.bids import BidBatch, Profiles
 from flmarket_sim.strategy.lies import Floats
 
@@ -33,7 +34,7 @@ def effect(
 ) -> Effect:
     """The outcome of reports `bids` of owners who truly are `truth` (one draw of a randomised auction)."""
     outcome = auction.decide(bids, budget, np.random.default_rng(0))
-    value = truth.value(outcome.privacy_loss, bids.data_size)
+    value = truth.value(outcome.privacy_loss, records_sold(outcome, bids))
     accepts = outcome.payment >= value * (1 - 1e-9)
     loss, payment = np.where(accepts, outcome.privacy_loss, 0.0), np.where(accepts, outcome.payment, 0.0)
     weights = aggregation.create(rule).weights(loss, bids.data_size, clip)

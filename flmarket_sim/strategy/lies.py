@@ -62,10 +62,19 @@ class Liars:
     money: Floats
     rivals: Floats
     levels: int
+    size_certified: bool = False
 
     @classmethod
-    def of(cls, truth: Profiles, reported: BidBatch, budget: Floats, owner: Ints, samples: int = 1) -> Liars:
-        """Owner owner[g] of market g; with samples, of the markets g * samples and following."""
+    def of(
+        cls,
+        truth: Profiles,
+        reported: BidBatch,
+        budget: Floats,
+        owner: Ints,
+        samples: int = 1,
+        size_certified: bool = False,
+    ) -> Liars:
+        """Owner owner[g] of market g; with samples, of the markets g * samples and following. Certified sizes cannot be false."""
         rows = np.arange(len(owner)) * samples
         unit = reported.full_value[rows] / (reported.data_size[rows] * reported.privacy_budget[rows])
         others = np.arange(truth.shape[1]) != owner[:, None]
@@ -73,7 +82,7 @@ class Liars:
         columns = (truth.family, truth.rate, truth.privacy_budget, truth.data_size)
         family, rate, eb, size = (np.asarray(column)[rows, owner] for column in columns)
         money = budget.reshape(len(owner), samples).mean(axis=1)
-        return cls(family, rate, eb, size, money, rivals, reported.levels)
+        return cls(family, rate, eb, size, money, rivals, reported.levels, size_certified)
 
     def __len__(self) -> int:
         return len(self.rate)
@@ -101,7 +110,8 @@ class Liars:
     def feasible(self, lies: Lies) -> Lies:
         """Nothing above what she has, at least one record, values that rise."""
         budget = np.clip(lies.privacy_budget, LEAST_SHARE * self.privacy_budget, self.privacy_budget)
-        size = np.clip(np.floor(lies.data_size), 1.0, self.data_size)
+        least = self.data_size if self.size_certified else 1.0
+        size = np.clip(np.floor(lies.data_size), least, self.data_size)
         values = np.maximum.accumulate(np.clip(lies.values, 0.0, 1e9 * (1.0 + self.money[:, None])), axis=-1)
         return Lies(values, budget, size)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from flmarket_sim import valuation
-from flmarket_sim.auctions.contract import Auction
+from flmarket_sim.auctions.contract import Auction, records_sold
 from flmarket_sim.bids import BidBatch, Profiles
 from flmarket_sim.errors import InputError
 from flmarket_sim.strategy.lies import Bools, Floats, Ints, Lies
@@ -128,26 +128,31 @@ class Payoff:
         """Mean utility of owner column[b] of market rows[b] under bids b."""
         every = np.arange(len(rows))
         if not self.random:
-            outcome = self.auction.decide(bids, budget, np.random.default_rng(0))
-            return self._utility(rows, column, bids, outcome.privacy_loss[every, column], outcome.payment[every, column])
+            return self._realised(rows, column, bids, self.auction.decide(bids, budget, np.random.default_rng(0)))
         if not self.sampled:
             chance, payment = (part[every, column] for part in self.auction.expected(bids, budget))
             levels = chance.shape[1] - 1
             total = np.zeros(len(rows))
             for m in range(levels + 1):
                 loss = bids.privacy_budget[every, column] * (m / levels)
-                utility = self._utility(rows, column, bids, loss, payment[:, m])
+                size = bids.data_size[every, column]
+                utility = self._utility(rows, column, size, loss, payment[:, m])
                 total += np.where(chance[:, m] > 0, chance[:, m] * utility, 0.0)
             return total
         total = np.zeros(len(rows))
         for draw in range(self.draws):
             outcome = self.auction.decide(bids, budget, np.random.default_rng([self.seed, draw]))
-            total += self._utility(rows, column, bids, outcome.privacy_loss[every, column], outcome.payment[every, column])
+            total += self._realised(rows, column, bids, outcome)
         return total / self.draws
 
-    def _utility(self, rows: Ints, column: Ints, bids: BidBatch, loss: Floats, payment: Floats) -> Floats:
+    def _realised(self, rows: Ints, column: Ints, bids: BidBatch, outcome: Any) -> Floats:
+        """Of one outcome: on the records that it buys, all that were offered unless it says otherwise."""
+        mine = np.arange(len(rows)), column
+        size = records_sold(outcome, bids)[mine]
+        return self._utility(rows, column, size, outcome.privacy_loss[mine], outcome.payment[mine])
+
+    def _utility(self, rows: Ints, column: Ints, size: Floats, loss: Floats, payment: Floats) -> Floats:
         truth = self.truth
-        size = bids.data_size[np.arange(len(rows)), column]
         value = valuation.value(
             truth.family[rows, column], truth.rate[rows, column], size, loss, self._step_cost[rows, column]
         )
@@ -165,14 +170,17 @@ def expected_utility(auction: Any, truth: Profiles, bids: BidBatch, budget: Floa
     if random and hasattr(auction, "expected"):
         chance, payment = auction.expected(bids, budget)
         levels = chance.shape[2] - 1
-        lots = [(chance[..., m], bids.privacy_budget * (m / levels), payment[..., m]) for m in range(levels + 1)]
+        lots = [
+            (chance[..., m], bids.privacy_budget * (m / levels), payment[..., m], bids.data_size) for m in range(levels + 1)
+        ]
     else:
         count = DRAWS if random else 1
         outcomes = [auction.decide(bids, budget, np.random.default_rng([seed, draw])) for draw in range(count)]
-        lots = [(np.full(truth.shape, 1 / count), one.privacy_loss, one.payment) for one in outcomes]
+        each = np.full(truth.shape, 1 / count)
+        lots = [(each, one.privacy_loss, one.payment, records_sold(one, bids)) for one in outcomes]
     utility, cost = np.zeros(truth.shape), np.zeros(truth.shape)
-    for share, loss, money in lots:
-        value = truth.value(loss, bids.data_size)
+    for share, loss, money, size in lots:
+        value = truth.value(loss, size)
         utility += np.where(share > 0, share * (money - value), 0.0)
         cost += share * value
     return utility, np.maximum(cost, least)

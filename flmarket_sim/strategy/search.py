@@ -70,7 +70,8 @@ def best_reports(
     budget = np.asarray(budget, float)
     with one_torch_thread():
         payoff = Payoff(auction, truth, reported, budget, np.asarray(owner), samples=samples, group=group, seed=seed)
-        liars = Liars.of(truth, reported, budget, np.asarray(owner), samples)
+        certified = "data_size" in getattr(auction, "certified", ())
+        liars = Liars.of(truth, reported, budget, np.asarray(owner), samples, certified)
         search = _Search(payoff, liars, effort_of(effort), Streams(seed).generator(Purpose.SEARCH))
         if start is not None:
             search.consider("start", liars.feasible(start).at(None))
@@ -112,6 +113,8 @@ class _Search:
 
     def consider(self, stage: str, lies: Lies) -> Bools:
         """Scores candidates (C, G, ...), keeps the best; says whose best moved."""
+        if self.liars.size_certified:
+            lies = self.liars.feasible(lies)
         utility = self.payoff(lies)
         first = utility.argmax(axis=0)
         liar = np.arange(len(self.liars))

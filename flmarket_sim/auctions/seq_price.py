@@ -19,6 +19,7 @@ from flmarket_sim.auctions.contract import Floats, Outcome, check_budget
 from flmarket_sim.auctions.favourite import TABLE, Claim, Reading, favourite
 from flmarket_sim.bids import BidBatch
 from flmarket_sim.errors import InputError
+from flmarket_sim.threads import one_torch_thread
 
 CHUNK = 2048  # markets asked at once
 Ints = NDArray[np.int64]
@@ -77,13 +78,14 @@ class SeqPrice:
         """Draws nothing: the same reports give the same outcome."""
         money = check_budget(bids, budget)
         loss, payment, size = np.zeros(bids.shape), np.zeros(bids.shape), bids.data_size.copy()
-        for rows, sequence in self._sequences(bids, money, keep_menus=False):
-            for target, chosen in (
-                (loss, sequence.chosen_loss),
-                (payment, sequence.chosen_payment),
-                (size, sequence.chosen_size),
-            ):
-                np.put_along_axis(target[rows], sequence.order, chosen, axis=1)
+        with one_torch_thread():
+            for rows, sequence in self._sequences(bids, money, keep_menus=False):
+                for target, chosen in (
+                    (loss, sequence.chosen_loss),
+                    (payment, sequence.chosen_payment),
+                    (size, sequence.chosen_size),
+                ):
+                    np.put_along_axis(target[rows], sequence.order, chosen, axis=1)
         return Outcome(loss, payment, None if self.size == "certified" else size)
 
     def sequence(self, bids: BidBatch, budget: Floats) -> Sequence:

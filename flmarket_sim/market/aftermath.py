@@ -16,6 +16,7 @@ from flmarket_sim.market.messages import Offers
 from flmarket_sim.market.owner import ACCEPTED, Cohort
 from flmarket_sim.randomness import Purpose
 from flmarket_sim.strategy.behaviours.contract import Feedback, check_transfers
+from flmarket_sim.valuation import STEP
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -57,7 +58,10 @@ def _by_truth(
     with plugin_errors("auction", auction.name):
         outcome = check_outcome(auction.name, auction.decide(honest, money, rng), honest, money)
     loss, payment = float(outcome.privacy_loss[0, row]), float(outcome.payment[0, row])
-    utility = payment - float(world.population.value(person, np.array([loss]))[0])
+    worth = float(world.population.value(person, np.array([loss]))[0])
+    if outcome.data_size is not None and world.population.family[person[0]] != STEP:
+        worth *= float(outcome.data_size[0, row]) / one.view.data_size[position]  # in proportion to the records it buys
+    utility = payment - worth
     if world.scenario.owners.accept == "rational":
         utility = max(utility, 0.0)
     return utility, loss, payment

@@ -33,7 +33,9 @@ def axes(path: Path | None, size: tuple[float, float] = (6.5, 4.2)) -> Iterator[
         axis.spines[["top", "right"]].set_visible(False)
         handles, labels = axis.get_legend_handles_labels()
         if len(labels) > 1:
-            figure.legend(handles, labels, loc="outside upper center", ncols=2 if len(labels) <= 8 else 3, frameon=False)
+            many = len(labels) > 8
+            columns, font = (3, "small") if many else (2, "medium")
+            figure.legend(handles, labels, loc="outside upper center", ncols=columns, fontsize=font, frameon=False)
         if path is not None:
             metadata = {"Date": None} if path.suffix == ".svg" else None
             try:

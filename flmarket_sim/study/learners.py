@@ -80,9 +80,9 @@ class Learners:
                     f"{name}, {behaviour}: in the last block of rounds they ask {rows[-1]['asked_factor']:.2f} times the truth and gain "
                     f"{rows[-1]['advantage']:+.3f} of the buyer's money over what the truth would earn each alone"
                 )
-        label = "factor of the truth that is asked"
-        drawn = [row | {"who": f"{row['auction']}, {row['behaviour']}"} for row in rows]
-        return Finding(rows, Plot("rounds_until", "asked_factor", "who", "round", label, level=1.0), said, drawn)
+        label = f"factor of the truth that {self.behaviours[0]} learners ask"
+        drawn = [row for row in rows if row["behaviour"] == self.behaviours[0]]  # all of them would be too many lines
+        return Finding(rows, Plot("rounds_until", "asked_factor", "auction", "round", label, level=1.0), said, drawn)
 
     def _blocks(self, folder: Any, rounds: int) -> dict[str, list[float]]:
         """Each measure in each block of rounds of a run."""

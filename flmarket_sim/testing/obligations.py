@@ -202,7 +202,7 @@ def _judge_expected(subject: Subject, case: Case) -> Judgement:
         )
     if (chance < -1e-6).any() or (np.abs(chance.sum(axis=1) - 1) > 1e-4).any():
         return Judgement(1.0, (), f"`expected` must give chances that sum to 1, got {chance.tolist()}")
-    loss, paid = subject.realised(bids, case.money)
+    loss, paid, _ = subject.realised(bids, case.money)
     draws = len(loss) if subject.random else DRAWS
     share = bids.privacy_budget[0][:, None] * (np.arange(chance.shape[1]) / (chance.shape[1] - 1))
     apart, claims = np.zeros(case.n), []

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flmarket_sim.auctions.contract import TOLERANCE
+from flmarket_sim.auctions.contract import TOLERANCE, records_sold
 from flmarket_sim.bids import BidBatch
 from flmarket_sim.testing.case import Case, scaled, some, tied
 from flmarket_sim.testing.check import SAME, Check, Finding, Judgement, number, sold, view, who, worst
@@ -35,7 +35,7 @@ def _excess(spent: Floats, money: Floats) -> Floats:
 
 
 def _judge_budget(subject: Subject, case: Case) -> Judgement:
-    loss, payment = subject.realised(case.bids(), case.money)
+    loss, payment, _ = subject.realised(case.bids(), case.money)
     spent = payment.sum(axis=1)
     draw = int(spent.argmax())
     story = f"The buyer has {number(case.money)} and pays {number(spent[draw])}."
@@ -47,8 +47,9 @@ def _find_rational(subject: Subject, markets: Markets) -> Finding:
     violations, cases = [], []
     for sample in (markets, *edges(markets)[:3]):
         deficit = np.zeros(sample.shape)
-        for outcome in subject.drawn(sample.bids(), sample.money):
-            value = sample.truth.value(outcome.privacy_loss)
+        bids = sample.bids()
+        for outcome in subject.drawn(bids, sample.money):
+            value = sample.truth.value(outcome.privacy_loss, records_sold(outcome, bids))
             deficit = np.maximum(deficit, _deficit(value, outcome.payment))
         if sample is markets:
             violations.append(deficit)
@@ -66,8 +67,8 @@ def _judge_rational(subject: Subject, case: Case) -> Judgement:
     """Of a lottery every draw counts: owners accept or decline what was drawn, not what might have been."""
     assert case.owner is not None
     i = case.owner
-    loss, payment = subject.realised(case.bids(), case.money)
-    value = case.truth.value(loss)
+    loss, payment, size = subject.realised(case.bids(), case.money)
+    value = case.truth.value(loss, size)
     deficit = _deficit(value, payment)[:, i]
     draw = int(deficit.argmax())
     shown = view("outcome", (loss[draw], payment[draw]))

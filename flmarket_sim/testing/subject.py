@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flmarket_sim.auctions.contract import Outcome
+from flmarket_sim.auctions.contract import Outcome, records_sold
 from flmarket_sim.bids import BidBatch
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.testing.markets import Floats
@@ -20,7 +20,7 @@ CERTAIN = 6.0  # standard errors: thousands of comparisons are made, and none ma
 
 @dataclass(frozen=True)
 class Lots:
-    """What can happen in one market: D lots, each with its weight, privacy losses and payments, all (D, n).
+    """What can happen in one market: D lots, each with its weight, privacy losses, payments and records sold, all (D, n).
 
     Deterministic auctions have one lot; auctions with `expected` have one a level, weights by owner; other
     lotteries have `DRAWS` draws, the same random numbers whatever the bids are.
@@ -29,6 +29,7 @@ class Lots:
     weight: Floats
     loss: Floats
     payment: Floats
+    size: Floats
 
     def means(self) -> tuple[Floats, Floats]:
         """(n,) mean loss and mean payment of every owner."""
@@ -93,21 +94,23 @@ class Subject:
             chance, payment = self.auction.expected(bids, money)
             return np.asarray(chance, float), np.asarray(payment, float)
 
-    def realised(self, bids: BidBatch, money: float) -> tuple[Floats, Floats]:
-        """(D, n) losses and payments of one market, draw by draw. Draws are rows of one call."""
+    def realised(self, bids: BidBatch, money: float) -> tuple[Floats, Floats, Floats]:
+        """(D, n) losses, payments and records sold of one market, draw by draw. Draws are rows of one call."""
         count = DRAWS if self.random else 1
         rows = np.zeros(count, np.int64)
-        outcome = self.decide(bids.take(rows), np.full(count, money))
-        return outcome.privacy_loss, outcome.payment
+        many = bids.take(rows)
+        outcome = self.decide(many, np.full(count, money))
+        return outcome.privacy_loss, outcome.payment, records_sold(outcome, many)
 
     def lots(self, bids: BidBatch, money: float) -> Lots:
         """Everything that can happen in one market."""
         if self.random and self.has_expected:
             chance, payment = (part[0].T for part in self.expected(bids, np.array([money])))
             share = np.arange(len(chance)) / (len(chance) - 1)
-            return Lots(chance, share[:, None] * bids.privacy_budget, payment)
-        loss, payment = self.realised(bids, money)
-        return Lots(np.full(loss.shape, 1 / len(loss)), loss, payment)
+            loss = share[:, None] * bids.privacy_budget
+            return Lots(chance, loss, payment, np.broadcast_to(bids.data_size, loss.shape))
+        loss, payment, size = self.realised(bids, money)
+        return Lots(np.full(loss.shape, 1 / len(loss)), loss, payment, size)
 
     def above_noise(self, difference: Floats) -> bool:
         """Whether a paired difference (D,) of lots is positive beyond chance; always, where there is no chance."""

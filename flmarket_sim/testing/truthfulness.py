@@ -41,18 +41,18 @@ def _judge(subject: Subject, case: Case) -> Judgement:
     lie = case.told_bids()
     honest_lots, lying_lots = subject.lots(case.bids(), case.money), subject.lots(lie, case.money)
 
-    def worth(loss: Floats, size: float) -> Floats:
+    def worth(loss: Floats, size: Floats) -> Floats:
         """(D,) true value to her of each lot."""
         rate = truth.rate[0, i]
         step_cost = rate * truth.data_size[0, i] * truth.privacy_budget[0, i]
-        return valuation.value(truth.family[0, i], rate, np.full(len(loss), size), loss, np.full(len(loss), step_cost))
+        return valuation.value(truth.family[0, i], rate, size, loss, np.full(len(loss), step_cost))
 
-    cost = worth(honest_lots.loss[:, i], truth.data_size[0, i])
+    cost = worth(honest_lots.loss[:, i], honest_lots.size[:, i])
     honest = honest_lots.payment[:, i] - cost
-    lying = lying_lots.payment[:, i] - worth(lying_lots.loss[:, i], lie.data_size[0, i])
+    lying = lying_lots.payment[:, i] - worth(lying_lots.loss[:, i], lying_lots.size[:, i])
     weights = honest_lots.weight[:, i], lying_lots.weight[:, i]
     earned, earned_by_lie = float(honest @ weights[0]), float(lying @ weights[1])
-    least = float(worth(truth.privacy_budget[0, i : i + 1] / LEVELS, truth.data_size[0, i])[0])
+    least = float(worth(truth.privacy_budget[0, i : i + 1] / LEVELS, truth.data_size[0, i : i + 1])[0])
     scale = max(float(cost @ weights[0]), least)
     gain = earned_by_lie - earned
     pays = gain > ROUNDING * case.money and gain > NOTABLE * scale

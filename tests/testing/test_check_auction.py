@@ -89,6 +89,13 @@ def test_all_in_is_caught_by_the_claim_of_its_paper(all_in):
     assert "earns" in str(example) and "Owner" in str(example) and len(str(example).splitlines()) <= 7
 
 
+@pytest.mark.parametrize("size", ["certified", "reported"])
+def test_seq_price_keeps_all_that_it_promises_to_everybody(size):
+    report = check_auction(fm.auctions.create("seq-price", size=size), markets=12)
+    for promise in ("truthful", "individually_rational", "budget_feasible"):
+        assert report.verdict(promise, "any").held and report.verdict(promise, "single-minded").held
+
+
 @pytest.mark.parametrize("name", ["all-in-critical", "proportional-share"])
 def test_repaired_auctions_pass_for_the_single_minded_and_others_can_still_gain(name):
     report = check_auction(name)

@@ -120,8 +120,8 @@ def table(name: str) -> str:
 
 def page(text: str) -> str:
     """The page with every marked table made from what is kept."""
-    marks = re.compile(r"(<!-- made by docs\.findings: ([\w-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
-    return marks.sub(lambda found: found[1] + table(found[2]) + found[3], text)
+    marks = re.compile(r"(<!-- made by docs\.findings: ([\w-]+) -->\n)(?:(?!<!-- ).*\n)*(<!-- end -->)")
+    return marks.sub(lambda found: f"{found[1]}{table(found[2])}\n{found[3]}", text)
 
 
 if __name__ == "__main__":

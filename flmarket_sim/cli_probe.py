@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from flmarket_sim.cli_output import AsJson, Overrides, print_json, progress, stdout
+from flmarket_sim.errors import InputError
 
 
 def probe(
@@ -35,6 +36,8 @@ def probe(
 
     made: Any = named(auction)
     effort_of(effort)
+    if out is not None and out.is_dir():
+        raise InputError(f"{out} is a directory; --out names a Parquet file")
     market = load_scenario(scenario, overrides or ())
     truth, factor = draw_markets(market, profiles, factors(budgets), seed)
     with progress(f"probe {label(auction)}", "owners") as tell:

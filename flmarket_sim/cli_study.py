@@ -32,8 +32,12 @@ def study(
     folder = out or free_folder(f"study-{loaded.name}", loaded.digest())
     claim(folder, "study")
     began = time.perf_counter()
-    with progress(loaded.name, loaded.study.name) as tell:
-        finding = asked.run(loaded, tell)
+    try:
+        with progress(loaded.name, loaded.study.name) as tell:
+            finding = asked.run(loaded, tell)
+    except BaseException:
+        folder.rmdir()  # empty still: nothing to keep
+        raise
     seconds = time.perf_counter() - began
     report.write(finding, loaded, folder, seconds)
     if as_json:

@@ -57,6 +57,8 @@ class Sequence:
 class SeqPrice:
     """Learned menus, one owner after the other: no report beats the truth, whatever her valuation.
 
+    (As far as a bid can say it: docs/seq-price.md tells what a table can say, and that one level says too little.)
+
     `size = "certified"`: sizes are known to the broker; order and menus use them, and no lie about values or privacy budget pays.
     `size = "reported"`: neither her place nor her menu depends on her size, and no lie about it pays either.
     """

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.auctions.contract import Auction, check_outcome
+from flmarket_sim.auctions.contract import Auction, check_outcome, records_sold
 from flmarket_sim.bids import BidBatch
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog import BROKER
+from flmarket_sim.market.in_turn import replayed
 from flmarket_sim.market.liars import Lies, Spoken
 from flmarket_sim.market.messages import Offers
 from flmarket_sim.market.owner import ACCEPTED, Cohort
@@ -30,13 +31,16 @@ def log_counterfactuals(cohort: Cohort, auction: Auction, bids: BidBatch, money:
     """
     assert cohort.lies is not None
     judged = cohort.judge(offers)
-    got = np.where(judged.reason == ACCEPTED, offers.payment - judged.value, 0.0)
+    sells = (judged.reason == ACCEPTED) & (offers.privacy_loss > 0)  # in turn, whoever answered late sold nothing
+    got = np.where(sells, offers.payment - judged.value, 0.0)
     found: list[tuple[float, ...]] = []
     for one in cohort.lies.spoken:
         for position, person in enumerate(one.view.owners.tolist()):
             rows = np.flatnonzero(np.isin(offers.slots, one.slots[one.of == position]))
             if len(rows):
-                found.append((person, float(got[rows].sum()), *_by_truth(cohort, auction, bids, money, one, position, rows)))
+                found.append(
+                    (person, float(got[rows].sum()), *_by_truth(cohort, auction, bids, money, offers, one, position, rows))
+                )
     if found:
         people, *columns = (np.array(column) for column in zip(*found, strict=True))
         now, key = cohort.world.env.now, (cohort.round, cohort.buyer)
@@ -44,7 +48,7 @@ def log_counterfactuals(cohort: Cohort, auction: Auction, bids: BidBatch, money:
 
 
 def _by_truth(
-    cohort: Cohort, auction: Auction, bids: BidBatch, money: Floats, one: Spoken, position: int, rows: Ints
+    cohort: Cohort, auction: Auction, bids: BidBatch, money: Floats, offers: Offers, one: Spoken, position: int, rows: Ints
 ) -> tuple[float, float, float]:
     """Utility, privacy loss and payment of an owner, had she told the truth."""
     kept = np.setdiff1d(np.arange(bids.shape[1]), rows[1:])
@@ -54,14 +58,18 @@ def _by_truth(
     size[0, row] = one.view.data_size[position]
     world, person = cohort.world, one.view.owners[position : position + 1]
     honest = BidBatch(values, budget, size)
-    rng = world.streams.generator(Purpose.AUCTION, cohort.buyer, cohort.round)
-    with plugin_errors("auction", auction.name):
-        outcome = check_outcome(auction.name, auction.decide(honest, money, rng), honest, money)
-    loss, payment = float(outcome.privacy_loss[0, row]), float(outcome.payment[0, row])
-    worth = float(world.population.value(person, np.array([loss]))[0])
-    if outcome.data_size is not None and world.population.family[person[0]] != STEP:
-        worth *= float(outcome.data_size[0, row]) / one.view.data_size[position]  # in proportion to the records it buys
-    utility = payment - worth
+    if hasattr(auction, "ask"):
+        loss, payment, sold = replayed(cohort, auction, honest, money, offers.slots[kept], row)
+    else:
+        rng = world.streams.generator(Purpose.AUCTION, cohort.buyer, cohort.round)
+        with plugin_errors("auction", auction.name):
+            outcome = check_outcome(auction.name, auction.decide(honest, money, rng), honest, money)
+        loss, payment = float(outcome.privacy_loss[0, row]), float(outcome.payment[0, row])
+        sold = float(records_sold(outcome, honest)[0, row])
+    value = float(world.population.value(person, np.array([loss]))[0])
+    if world.population.family[person[0]] != STEP:
+        value *= sold / one.view.data_size[position]  # in proportion to the records that are bought
+    utility = payment - value
     if world.scenario.owners.accept == "rational":
         utility = max(utility, 0.0)
     return utility, loss, payment

@@ -18,7 +18,8 @@ from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog import BROKER
 from flmarket_sim.market.mail import Inbox
 from flmarket_sim.market.messages import BidMessage, Decision, MenuMessage, Offers
-from flmarket_sim.market.owner import ACCEPTED, ALLOCATE, BELOW_COST, NOTHING_LIKED, Cohort, Judgement
+from flmarket_sim.market.owner import ACCEPTED, ALLOCATE, BELOW_COST, DECIDE, NOTHING_LIKED, Cohort, Judgement
+from flmarket_sim.valuation import STEP
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +30,7 @@ class InTurn(Judgement):
     def __init__(self, cohort: Cohort, auction: Any, slots: NDArray[np.int64], bids: BidBatch) -> None:
         self.cohort, self.auction, self.slots = cohort, auction, slots
         self.reading = auction.reading(bids)
+        self.sellers: set[int] = set()
         n = len(slots)
         self.value, self.payment = np.zeros(n), np.zeros(n)
         self.reason = np.full(n, NOTHING_LIKED, np.int8)
@@ -40,21 +42,61 @@ class InTurn(Judgement):
 
     def choose(self, row: int, offer: Any) -> None:
         """By her report she takes her favourite; a rational owner takes nothing that costs her more than it pays."""
-        with plugin_errors("auction", self.auction.name):
-            loss, payment, size = (
-                float(part[0]) for part in self.auction.choice(self.reading, np.zeros(1, np.int64), offer)
-            )
+        slot = int(self.slots[row])
+        loss, payment, size = taken(self.auction, self.reading, offer)
         if loss == 0.0:
             return
-        slot = self.slots[row : row + 1]
-        self.cohort.sell_records(slot, np.array([size]))
-        self.value[row] = self.cohort.true_value(slot, np.array([loss]))[0]
-        rational = self.cohort.world.scenario.owners.accept == "rational"
-        if rational and payment < self.value[row] * (1 - 1e-9):
+        self.cohort.sell_records(self.slots[row : row + 1], np.array([size]))
+        self.value[row] = worth(self.cohort, slot, loss, size, self.sellers)
+        if declines(self.cohort, payment, float(self.value[row])):
             self.reason[row] = BELOW_COST
             return
+        self.sellers.add(int(self.cohort.people[slot]))
         self.reason[row], self.accepted[row] = ACCEPTED, True
         self.accepts[row], self.loss[row], self.payment[row] = True, loss, payment
+
+
+def taken(auction: Any, reading: Any, offer: Any) -> tuple[float, float, float]:
+    """Privacy loss, payment and records that the owner of an offer takes by her report."""
+    with plugin_errors("auction", auction.name):
+        loss, payment, size = auction.choice(reading, np.zeros(1, np.int64), offer)
+        return float(loss[0]), float(payment[0]), float(size[0])
+
+
+def worth(cohort: Cohort, slot: int, loss: float, size: float, sellers: set[int]) -> float:
+    """What a sale is truly worth to its owner. A step owner's cost is one for all her names: nothing, once one of them has sold."""
+    people, person = cohort.world.population, int(cohort.people[slot])
+    value = float(people.value(np.array([person]), np.array([loss]))[0])
+    if people.family[person] == STEP:
+        return 0.0 if person in sellers else value
+    return value * size / float(people.data_size[person])
+
+
+def declines(cohort: Cohort, payment: float, value: float) -> bool:
+    return cohort.world.scenario.owners.accept == "rational" and payment < value * (1 - 1e-9)
+
+
+def replayed(
+    cohort: Cohort, auction: Any, bids: BidBatch, budget: Floats, slots: NDArray[np.int64], row: int
+) -> tuple[float, float, float]:
+    """Privacy loss, payment and records of a row, had the bids been these: everybody declines what costs her more than it pays, and
+    answers in time or not, as she would have."""
+    reading, deadline = auction.reading(bids), cohort.world.scenario.market.decision_deadline
+    found, sellers = (0.0, 0.0, 1.0), set[int]()
+    asking = auction.ask(bids.data_size, budget)
+    for offer in asking:
+        here = int(offer.owner[0])
+        slot = int(slots[here])
+        loss, payment, size = taken(auction, reading, offer)
+        late = cohort.delays[ALLOCATE][slot] + cohort.delays[DECIDE][slot] > deadline
+        if loss > 0.0 and (late or declines(cohort, payment, worth(cohort, slot, loss, size, sellers))):
+            loss, payment = 0.0, 0.0
+        if loss > 0.0:
+            sellers.add(int(cohort.people[slot]))
+        if here == row:
+            found = (loss, payment, size)
+        asking.settle(np.array([loss]), np.array([payment]))
+    return found
 
 
 def sell_in_turn(

@@ -228,6 +228,7 @@ class Gradients:
         self.loss: list[float] = offers.privacy_loss.tolist()
         self.owners = cohort.owners[offers.slots]
         self.sizes = cohort.records[offers.slots].astype(np.int64)
+        self.offered = cohort.reports.data_size[offers.slots]
         self.clipped: Floats | None = None
         norms: Any = None
         cut: Any = None
@@ -258,7 +259,7 @@ class Gradients:
         For the log only: nobody in the market can know this.
         """
         assert self.clipped is not None
-        ideal = (self.sizes / self.sizes.sum()) @ self.clipped
+        ideal = (self.offered / self.offered.sum()) @ self.clipped
         bias = weights @ self.clipped - ideal
         return float(np.square(delivered - ideal).sum()), float(np.square(bias).sum())
 

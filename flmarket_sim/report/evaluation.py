@@ -13,6 +13,8 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.mechanism_design.evaluation import Score
 from flmarket_sim.report import figures
 
+MOST_FACTORS = 1000
+
 
 def factors(text: str) -> list[float] | None:
     """Budget factors from `low:high:step` (both ends included), one number, or 'uniform' (None)."""
@@ -26,6 +28,8 @@ def factors(text: str) -> list[float] | None:
         return numbers
     if len(numbers) == 3 and 0 < numbers[0] <= numbers[1] and numbers[2] > 0:
         low, high, step = numbers
+        if (high - low) / step > MOST_FACTORS:
+            raise InputError(f"budgets {text!r} are {(high - low) / step:,.0f} factors; {MOST_FACTORS:,} are the most")
         return [round(low + k * step, 10) for k in range(int((high - low) / step + 1e-9) + 1)]
     raise InputError(
         f"budgets must be low:high:step with 0 < low <= high and step > 0, one number, or 'uniform'; got {text!r}"

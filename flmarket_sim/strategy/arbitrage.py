@@ -69,12 +69,14 @@ def price_of_the_same(
     Below 1 splitting is cheaper. Found by bisection on a common factor of all budgets; nan where 64 times the money does not do it.
     """
     single = buy(auction, truth, budget, 1, remember=remember, rule=rule)
-    target = single.error_bound[np.isfinite(single.error_bound)].mean()
+    valid = np.isfinite(single.error_bound)
+    if not valid.any():
+        return float("nan"), float("nan")
+    target = single.error_bound[valid].mean()
 
     def error(factor: float) -> tuple[float, float]:
         found = buy(auction, truth, factor * budget, purchases, remember=remember, rule=rule)
-        finite = np.isfinite(found.error_bound)
-        return (float(found.error_bound[finite].mean()) if finite.mean() > 0.5 else np.inf), float(found.spent.sum())
+        return float(found.error_bound[valid].mean()), float(found.spent.sum())  # infinite if one of them is invalid now
 
     low, high = 1 / 64, 64.0
     if error(high)[0] > target:

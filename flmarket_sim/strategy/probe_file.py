@@ -59,6 +59,7 @@ def write_probe(probe: Probe, path: str | Path, facts: dict[str, Any] | None = N
         pq.write_table(table(probe, facts), fresh, compression="zstd")
         fresh.replace(target)
     except OSError as error:
+        fresh.unlink(missing_ok=True)
         raise FlmarketError(f"the probe cannot be written to {target}: {error}") from None
     return target
 

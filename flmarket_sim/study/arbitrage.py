@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from flmarket_sim.auctions import named
+from flmarket_sim.errors import InputError
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.strategy.arbitrage import price_of_the_same
 from flmarket_sim.strategy.confidence import from_seeds
@@ -27,6 +28,8 @@ class Arbitrage:
 
     def __init__(self, auctions: Names, purchases: Several = (2, 4), profiles: Count = 400, groups: Count = 8) -> None:
         self.auctions = {name: named(name) for name in auctions}
+        if groups > profiles:
+            raise InputError(f"{groups} groups need as many markets at least; study.profiles is {profiles}")
         self.purchases, self.profiles, self.groups = list(purchases), profiles, groups
 
     def run(self, scenario: Scenario, progress: Progress) -> Finding:

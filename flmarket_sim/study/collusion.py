@@ -42,7 +42,9 @@ class CoalitionStudy:
             for size in self.sizes:
                 members = np.zeros(truth.shape, bool)
                 members[:, :size] = True  # bidders come in an order drawn by lot
-                found = coalition(auction, truth, budget, members, effort=self.effort, seed=scenario.seed)
+                found = coalition(
+                    auction, truth, budget, members, effort=self.effort, seed=scenario.seed, levels=scenario.market.levels
+                )
                 worth = np.where(members, value, 0.0).sum(axis=1)
                 row = {"auction": name, "members": size, "markets": self.profiles}
                 row |= spread("gain_together", estimate(found.gain, weights=worth))
@@ -75,7 +77,16 @@ class FalseNamesStudy:
         rows, said, done = [], [], 0
         for name, auction in self.auctions.items():
             for number in self.names:
-                found = false_names(auction, truth, budget, owner, number, effort=self.effort, seed=scenario.seed)
+                found = false_names(
+                    auction,
+                    truth,
+                    budget,
+                    owner,
+                    number,
+                    effort=self.effort,
+                    seed=scenario.seed,
+                    levels=scenario.market.levels,
+                )
                 base = found.one_truthful
                 row = {"auction": name, "names": number, "markets": self.profiles}
                 row |= spread("gain_names", estimate(found.many_truthful - base, weights=found.cost))

@@ -12,7 +12,7 @@ from flmarket_sim.eventlog import sql
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.strategy.confidence import from_seeds
 from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, spread
-from flmarket_sim.study.runs import changed, ran
+from flmarket_sim.study.runs import auction_table, changed, ran
 
 # the factor of the truth that a bid asks: of what she offers, not of all that she has; a person once, however many names
 ASKED = """
@@ -60,7 +60,11 @@ class Learners:
                 for seed in range(scenario.seed, scenario.seed + self.seeds):
                     lying = [{"name": behaviour, "share": self.share, **self.options.get(behaviour, {})}]
                     one = changed(
-                        scenario, seed=seed, auction={"name": name}, owners__behaviours=lying, market__counterfactual=True
+                        scenario,
+                        seed=seed,
+                        auction=auction_table(name),
+                        owners__behaviours=lying,
+                        market__counterfactual=True,
                     )
                     with ran(one) as folder:
                         runs.append(self._blocks(folder, scenario.rounds))

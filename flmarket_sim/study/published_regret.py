@@ -10,6 +10,7 @@ from pydantic import Field
 
 from flmarket_sim.auctions import named
 from flmarket_sim.bids import Profiles
+from flmarket_sim.errors import InputError
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.strategy.confidence import estimate
 from flmarket_sim.strategy.effort import effort_of
@@ -43,6 +44,11 @@ class PublishedRegret:
     ) -> None:
         effort_of(effort)
         self.auctions: dict[str, Any] = {name: named(name) for name in auctions}
+        wrong = [name for name, auction in self.auctions.items() if not hasattr(auction, "relaxed")]
+        if wrong:
+            raise InputError(
+                f"{wrong[0]!r} has no network that an attack could follow: choose regretnet, m-regretnet or dm-regretnet"
+            )
         self.profiles, self.steps, self.rate, self.effort = profiles, steps, rate, effort
 
     def run(self, scenario: Scenario, progress: Progress) -> Finding:

@@ -27,6 +27,12 @@ def changed(scenario: Scenario, **tables: Any) -> Scenario:
     return build_scenario(_without_nulls(plain), scenario.name)
 
 
+def auction_table(text: str) -> dict[str, str]:
+    """The [auction] table behind NAME or NAME@WEIGHTS."""
+    name, at, weights = text.partition("@")
+    return {"name": name, "weights": weights} if at else {"name": name}
+
+
 @contextmanager
 def ran(scenario: Scenario, data: Dataset | None = None) -> Iterator[Path]:
     """The directory of a finished run, for as long as it is looked at."""

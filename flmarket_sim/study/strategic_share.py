@@ -13,7 +13,7 @@ from flmarket_sim.eventlog import read_events
 from flmarket_sim.scenario import Probability, Scenario
 from flmarket_sim.strategy.confidence import from_seeds
 from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, spread
-from flmarket_sim.study.runs import changed, load_data, ran
+from flmarket_sim.study.runs import auction_table, changed, load_data, ran
 
 MEASURES = ("error_bound", "bound_of_data", "true_error", "accuracy", "spent_share", "surplus_share", "invalid")
 
@@ -44,7 +44,7 @@ class StrategicShare:
             for name in self.auctions:
                 for share in self.shares:
                     lying = [{"name": self.behaviour, "share": share, **self.options}] if share > 0 else []
-                    one = changed(scenario, seed=seed, auction={"name": name}, owners__behaviours=lying)
+                    one = changed(scenario, seed=seed, auction=auction_table(name), owners__behaviours=lying)
                     with ran(one, data) as folder:
                         cells.setdefault((name, share), []).append(_measured(folder))
                     done += 1

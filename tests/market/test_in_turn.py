@@ -99,3 +99,31 @@ def test_a_liar_gains_nothing_in_turn(market):
     assert all(row["utility"] <= row["truthful_utility"] + 1e-6 for row in rows)
     scaled = [row for row in rows if row["behaviour"] == "scale"]
     assert sum(row["utility"] for row in scaled) < 0.99 * sum(row["truthful_utility"] for row in scaled)
+
+
+def test_the_truth_of_a_truthful_owner_is_what_she_got_whatever_others_decline(market):
+    mixed = [{"name": "truthful", "share": 0.5}, {"name": "scale", "share": 0.5, "factor": 0.3}]
+    run = market(auction=SEQ, owners={"behaviours": mixed}, market={"counterfactual": True}, rounds=8)
+    rows = fm.sql(
+        run,
+        """SELECT b.behaviour, c.utility, c.truthful_utility FROM counterfactual c
+           JOIN bid b ON b.round = c.round AND b.sender = c.sender""",
+    ).to_pylist()
+    honest = [row for row in rows if row["behaviour"] == "truthful"]
+    assert len(honest) > 20 and fm.sql(run, "select 1 from decision where reason = 'below cost'").num_rows > 0
+    assert all(row["utility"] == pytest.approx(row["truthful_utility"], abs=1e-9) for row in honest)
+
+
+def test_a_late_answer_is_worth_nothing_not_less(market):
+    slow = {"delay": {"name": "uniform", "low": 0.1, "high": 3.0}, "decision_deadline": 3.0, "counterfactual": True}
+    run = market(auction=SEQ, owners={"behaviours": [{"name": "truthful", "share": 1.0}]}, market=slow, rounds=6)
+    assert fm.sql(run, "select 1 from late where message = 'decision'").num_rows > 0
+    assert min(fm.read_events(run, "counterfactual").to_pydict()["utility"]) >= 0
+
+
+def test_a_step_owner_with_two_names_pays_her_cost_once(market):
+    names = {"behaviours": [{"name": "false-names", "share": 1.0}], "families": ["step"]}
+    run = market(auction=SEQ, owners=names, market={"counterfactual": True}, budget={"factor": 2.0}, rounds=8)
+    told = sum(fm.read_events(run, "counterfactual").to_pydict()["utility"])
+    rounds = fm.sql(run, "select sum(spent - value_sold) as surplus from rounds").to_pylist()[0]["surplus"]
+    assert told == pytest.approx(rounds, rel=1e-9)

@@ -95,3 +95,19 @@ def test_intervals_hold_the_mean_as_often_as_they_say():
     hits = [estimate(rng.normal(1.0, 1.0, 60), seed=k) for k in range(100)]
     assert 0.87 < np.mean([found.low <= 1.0 <= found.high for found in hits]) <= 1.0
     assert np.isnan(estimate(np.full(3, np.nan)).mean) and from_seeds(np.array([2.0])).mean == 2.0
+
+
+def test_questions_that_cannot_be_asked_are_refused_before_anything_is_run(tmp_path):
+    for file, setting, why in (
+        ("arbitrage", "study.groups=500", "groups need as many markets"),
+        ("published-regret", "study.auctions=['all-in']", "no network"),
+        ("coalition", "study.sizes=[99]", "market.bidders"),
+    ):
+        out = tmp_path / file
+        told = flmarket("study", ROOT / f"scenarios/studies/{file}.toml", "--set", setting, "--out", out)
+        assert told.returncode == 2 and why in told.stderr and "Traceback" not in told.stderr, told.stderr
+        assert not out.exists()
+    market = ["--scenario", "scenarios/paper/iid.toml", "--profiles", "2", "--effort", "quick"]
+    assert "1,000 are the most" in flmarket("probe", "all-in", *market, "--budgets", "1e-9:1:1e-9").stderr
+    told = flmarket("probe", "all-in", *market, "--out", tmp_path)
+    assert told.returncode == 2 and "is a directory" in told.stderr

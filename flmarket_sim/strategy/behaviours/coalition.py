@@ -10,6 +10,7 @@ from pydantic import Field
 from flmarket_sim.bids import BidBatch
 from flmarket_sim.strategy.behaviours.contract import Feedback, Floats, Ints, Told, Transfers, View
 from flmarket_sim.strategy.effort import effort_of
+from flmarket_sim.strategy.lies import Lies
 from flmarket_sim.strategy.payoff import expected_utility
 from flmarket_sim.strategy.search import best_reports
 
@@ -67,6 +68,7 @@ class Coalition:
                 effort=self.effort,
                 seed=int(view.rng.integers(2**31)),
                 group=together,
+                start=Lies(values[members], budget[members], size[members]),
             )
             values[members], budget[members], size[members] = found.values, found.privacy_budget, found.data_size
         return Told(values, budget, size)

@@ -24,7 +24,8 @@ def distorted(view: View, factor: Floats, budget_share: Floats, size_share: Floa
     budget = view.privacy_budget * budget_share
     size = np.maximum(1.0, np.floor(view.data_size * size_share))
     same = (budget_share == 1.0) & (size == view.data_size)
-    values = np.where(same[:, None], view.values, view.valued(budget, size)) * factor[:, None]
+    with np.errstate(over="ignore"):  # beyond all numbers: refused as such
+        values = np.where(same[:, None], view.values, view.valued(budget, size)) * factor[:, None]
     family = view.truth.family[0]
     rate = np.where(family == valuation.STEP, values[:, -1] / (budget * size), view.truth.rate[0] * factor)
     return Told(values, budget, size, family=family, rate=rate)

@@ -98,7 +98,8 @@ def _logged(scenario: Scenario, data: Dataset | None, log: Path) -> list[Row]:
     try:
         simulation.run(scenario, hidden, data=data)
     finally:
-        hidden.replace(log)
+        if hidden.exists():
+            hidden.replace(log)
     rounds: list[Row] = read_events(log, "round").to_pylist()
     return rounds
 

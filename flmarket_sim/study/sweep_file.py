@@ -82,6 +82,10 @@ def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> Plan:
     return parse_sweep(read_text(path), str(path), overrides)
 
 
+def has_sweep(path: str | Path) -> bool:
+    return "sweep" in tomllib.loads(read_text(path))
+
+
 def parse_sweep(text: str, source: str = "<sweep>", overrides: Iterable[str] = ()) -> Plan:
     try:
         data = tomllib.loads(text)
@@ -228,7 +232,9 @@ def _spread_axes(data: Tables) -> Iterator[Problem]:
     sweep = data.get("sweep")
     for kind in ("grid", "zip"):
         table = sweep.get(kind) if isinstance(sweep, dict) else None
-        for key in [key for key in table if "." in key] if isinstance(table, dict) else ():
+        if not isinstance(table, dict):
+            continue  # said when the table's shape is checked
+        for key in [key for key in table if "." in key]:
             try:
                 assign(table, key, table.pop(key))
             except ScenarioError as error:

@@ -60,8 +60,7 @@ class SweepFolder:
 
     def finished(self) -> set[str]:
         """Runs that need not be done again."""
-        done = {run for run, rows in self.results.items() if rows[0]["outcome"] == "finished"}
-        return {run for run in done if self.log_of(run).exists()} if self.plan.keep_events else done
+        return _finished(self.path, self.results, self.plan.keep_events)
 
     def log_of(self, run: str) -> Path:
         return self.path / "runs" / run
@@ -112,6 +111,13 @@ class SweepFolder:
         os.close(self._lock)
 
 
+def finished_runs(directory: Path, plan: Plan) -> set[str]:
+    """What a sweep in this directory need not do again; looks and touches nothing."""
+    if not (directory / "sweep.json").exists() or read_sweep_json(directory).get("sha256") != plan.digest:
+        return set()
+    return _finished(directory, _read_parts(directory), plan.keep_events)
+
+
 def failed(run: str, stage: str, message: str, seconds: float | None = None) -> Row:
     """The row of a run without totals."""
     return {"run": run, "buyer": None, "outcome": "failed", "stage": stage, "message": message, "seconds": seconds}
@@ -146,6 +152,11 @@ def read_sweep_json(directory: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"{path} does not describe a sweep")
     return content
+
+
+def _finished(folder: Path, results: dict[str, list[Row]], with_logs: bool) -> set[str]:
+    done = {run for run, rows in results.items() if rows[0]["outcome"] == "finished"}
+    return {run for run in done if (folder / "runs" / run).exists()} if with_logs else done
 
 
 def _read_parts(folder: Path) -> dict[str, list[Row]]:

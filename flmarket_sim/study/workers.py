@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import connection, get_context
@@ -35,7 +35,7 @@ class Died:
 
 def in_processes(
     function: Callable[[Task], Result], tasks: Sequence[Task], workers: int
-) -> Iterator[tuple[Task, Result | Died]]:
+) -> Generator[tuple[Task, Result | Died], None, None]:
     """Each task with `function(task)`, in the order in which they are done. Closing the generator ends all processes.
 
     `function` must be importable by name and should raise nothing: a process in which it does is one that died.

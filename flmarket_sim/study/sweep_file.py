@@ -30,7 +30,7 @@ from flmarket_sim.scenario_file import (
     override,
     read_text,
 )
-from flmarket_sim.toml_lines import PathKeys, key_lines
+from flmarket_sim.toml_lines import PathKeys, key_lines, prefixes
 
 MOST_RUNS = 1_000_000
 LARGEST_SEED = 2**63 - 1
@@ -114,7 +114,9 @@ def parse_sweep(text: str, source: str = "<sweep>", overrides: Iterable[str] = (
         problems.append(Problem(("sweep",), f"that would be {count:,} runs; more than {MOST_RUNS:,} are not one sweep"))
     axes, wrong = _reachable(base, axes)
     problems += wrong
-    lines |= {tuple(axis.path.split(".")): lines[axis.place] for axis in axes if axis.place in lines}
+    for axis in axes:  # what is wrong at or above an axis' path is wrong on the axis' line, unless the file has it elsewhere
+        for above in prefixes(tuple(axis.path.split("."))):
+            lines.setdefault(above, lines.get(axis.place, 0))
     if problems:
         at_first = _tables(base, {axis.path: axis.values[0] for axis in axes})
         problems += [p for p in check_scenario(at_first)[1] if not _touched(p, axes)]

@@ -72,7 +72,7 @@ def main() -> None:
 | what | time | a run | speed-up by the second process |
 |---|---|---|---|
 | the runs alone, one process | {seconds["alone"]:.1f} s | {each["alone"]:.1f} ms | |
-| the runs alone, split over two processes: what the machine gives | {seconds["two alone"]:.1f} s | {each["two alone"]:.1f} ms | {gives:.2f} |
+| the runs alone in two processes: what the machine gives | {seconds["two alone"]:.1f} s | {each["two alone"]:.1f} ms | {gives:.2f} |
 | `flmarket sweep`, one process: plan, start, runs, parts, summary | {seconds["one"]:.1f} s | {each["one"]:.1f} ms | |
 | `flmarket sweep`, two processes | {seconds["two"]:.1f} s | {each["two"]:.1f} ms | {seconds["one"] / seconds["two"]:.2f} |
 

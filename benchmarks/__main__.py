@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("aggregation", "learning_run", "throughput", "disk", "population", "learned")
+NAMES = ("aggregation", "learning_run", "throughput", "disk", "population", "learned", "sweep")
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from flmarket_sim.market.simulation import Run, run
 from flmarket_sim.population import draw_markets, draw_profiles
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.scenario_file import load_scenario
+from flmarket_sim.study.sweep_folder import read_sweep
 
 __all__ = [
     "BidBatch",
@@ -25,6 +26,7 @@ __all__ = [
     "read_ledger",
     "read_owners",
     "read_run",
+    "read_sweep",
     "run",
     "sql",
     "strategy",

@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from flmarket_sim import cli_audit, cli_data, cli_probe, cli_study, registry
+from flmarket_sim import cli_audit, cli_data, cli_probe, cli_study, cli_sweep, registry
 from flmarket_sim.cli_output import (
     AsJson,
     Overrides,
@@ -35,6 +35,7 @@ app = typer.Typer(
 app.add_typer(cli_data.app, name="data")
 app.command()(cli_probe.probe)
 app.command()(cli_study.study)
+app.command()(cli_sweep.sweep)
 app.command()(cli_audit.audit)
 
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file (TOML).")]
@@ -76,6 +77,7 @@ def validate(
 ) -> None:
     """Check a scenario: everything that is wrong with it, at once."""
     from flmarket_sim.scenario_file import json_schema, load_scenario
+    from flmarket_sim.study.sweep_file import has_sweep, load_sweep
 
     if schema:
         print_json(json_schema())
@@ -83,6 +85,8 @@ def validate(
     if scenario is None:
         raise InputError("name a scenario file, or ask for --schema")
     loaded = load_scenario(scenario, overrides or ())
+    if has_sweep(scenario):
+        load_sweep(scenario, overrides or ())
     if as_json:
         print_json({"scenario": loaded.as_dict(), "sha256": loaded.digest()})
         return

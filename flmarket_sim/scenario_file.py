@@ -28,11 +28,11 @@ from flmarket_sim.scenario import (
     Model,
     Owners,
     Scenario,
+    ScenarioFile,
+    Sweep,
     too_many_shares,
 )
-
-Key = str | int
-PathKeys = tuple[Key, ...]
+from flmarket_sim.toml_lines import Key, PathKeys, key_lines, prefixes
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Problem:
 
     def line(self, lines: dict[PathKeys, int]) -> int:
         """Its line, or that of the nearest table around it; 0 where the file does not have it (defaults, --set)."""
-        return next((lines[p] for p in _prefixes(self.path) if p in lines), 0)
+        return next((lines[p] for p in prefixes(self.path) if p in lines), 0)
 
     def describe(self, source: str, lines: dict[PathKeys, int]) -> str:
         line = self.line(lines)
@@ -53,17 +53,23 @@ class Problem:
 
 
 def load_scenario(path: str | Path, overrides: Iterable[str] = ()) -> Scenario:
-    """The scenario of a TOML file, with `dotted.path=value` overrides. Raises ScenarioError with all that is wrong."""
+    """The scenario of a TOML file, with `dotted.path=value` overrides. Raises ScenarioError with all that is wrong.
+
+    A [sweep] table is checked for its shape and then left alone: it is for `flmarket sweep`.
+    """
+    return parse_scenario(read_text(path), str(path), overrides)
+
+
+def read_text(path: str | Path) -> str:
     file = Path(path)
     try:
-        text = file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except FileNotFoundError:
         near = difflib.get_close_matches(file.name, [p.name for p in file.parent.glob("*.toml")], 1)
         hint = f"; did you mean {file.parent / near[0]}?" if near else ""
         raise ScenarioError(f"there is no scenario file {file}{hint}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{file} cannot be read: {error}") from None
-    return parse_scenario(text, str(file), overrides)
 
 
 def parse_scenario(text: str, source: str = "<scenario>", overrides: Iterable[str] = ()) -> Scenario:
@@ -81,10 +87,22 @@ def parse_scenario(text: str, source: str = "<scenario>", overrides: Iterable[st
 
 def build_scenario(data: dict[str, Any], source: str = "<scenario>", lines: dict[PathKeys, int] | None = None) -> Scenario:
     """A scenario from plain data, plug-in names and options checked as well."""
-    lines = lines or {}
+    scenario, problems = check_scenario(data)
+    if problems or scenario is None:
+        raise ScenarioError(describe_problems(problems, source, lines or {}))
+    return scenario
+
+
+def check_scenario(data: dict[str, Any]) -> tuple[Scenario | None, list[Problem]]:
+    """The scenario, or everything that is wrong with it."""
     data = _with_names(data)
     problems = [*_cross_problems(data), *_plugin_problems(data)]
     scenario = None
+    try:
+        if (sweep := data.pop("sweep", None)) is not None:
+            Sweep.model_validate(sweep)
+    except pydantic.ValidationError as error:
+        problems += [_structural(e | {"loc": ("sweep", *e["loc"])}) for e in error.errors()]
     try:
         scenario = Scenario.model_validate(data)
     except pydantic.ValidationError as error:
@@ -93,24 +111,35 @@ def build_scenario(data: dict[str, Any], source: str = "<scenario>", lines: dict
         problems += [p for p in found if p.message not in said and (p.path or not problems)]
     if scenario is not None and not problems:
         problems += _population_problems(scenario)
-    if problems or scenario is None:
-        problems.sort(key=lambda problem: problem.line(lines))
-        unique = dict.fromkeys(p.describe(source, lines) for p in problems)
-        count = f"{len(unique)} error{'s' if len(unique) > 1 else ''}"
-        raise ScenarioError(f"{count} in {source}\n" + "\n".join(f"  {line}" for line in unique))
-    return scenario
+    return (None if problems else scenario), problems
+
+
+def describe_problems(problems: list[Problem], source: str, lines: dict[PathKeys, int]) -> str:
+    """A paragraph with every problem on its line, in the order of the file."""
+    ordered = sorted(problems, key=lambda problem: problem.line(lines))
+    unique = dict.fromkeys(p.describe(source, lines) for p in ordered)
+    count = f"{len(unique)} error{'s' if len(unique) > 1 else ''}"
+    return f"{count} in {source}\n" + "\n".join(f"  {line}" for line in unique)
 
 
 def override(data: dict[str, Any], setting: str) -> PathKeys:
     """Applies `dotted.path=value`; the value is TOML, or else taken as a string. Returns the path."""
     name, equals, raw = setting.partition("=")
-    keys = [key.strip() for key in name.split(".")]
-    if not equals or not all(keys):
+    if not equals or not all(key.strip() for key in name.split(".")):
         raise ScenarioError(f"--set wants dotted.path=value, got {setting!r}")
     try:
         value = tomllib.loads(f"value = {raw.strip()}")["value"]
     except (ValueError, RecursionError):
         value = raw.strip()
+    try:
+        return assign(data, name, value)
+    except ScenarioError as error:
+        raise ScenarioError(f"--set {setting}: {error}") from None
+
+
+def assign(data: dict[str, Any], name: str, value: Any) -> PathKeys:
+    """Puts a value at a dotted path, tables made on the way. Returns the path; raises ScenarioError where none leads there."""
+    keys = [key.strip() for key in name.split(".")]
     path: list[Key] = []
     place: Any = data
     for key in keys[:-1]:
@@ -119,14 +148,14 @@ def override(data: dict[str, Any], setting: str) -> PathKeys:
         try:
             place = place.setdefault(step, {}) if isinstance(place, dict) else place[step]
         except (IndexError, TypeError):
-            raise ScenarioError(f"--set {setting}: there is no {dotted(tuple(path))}") from None
+            raise ScenarioError(f"there is no {dotted(tuple(path))}") from None
         if not isinstance(place, dict | list):
-            raise ScenarioError(f"--set {setting}: {dotted(tuple(path))} is a value, not a table")
+            raise ScenarioError(f"{dotted(tuple(path))} is a value, not a table")
     last: Key = int(keys[-1]) if isinstance(place, list) and keys[-1].isdecimal() else keys[-1]
     try:
         place[last] = value
     except (IndexError, TypeError):
-        raise ScenarioError(f"--set {setting}: there is no {name}") from None
+        raise ScenarioError(f"there is no {name}") from None
     return (*path, last)
 
 
@@ -136,7 +165,7 @@ def dotted(path: PathKeys) -> str:
 
 def json_schema() -> dict[str, Any]:
     """JSON Schema of scenario files, for editors."""
-    schema = Scenario.model_json_schema()
+    schema = ScenarioFile.model_json_schema()
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     known = schema["$defs"]["Plugin"]["properties"]["name"]
     known["description"] = "a registered name (see `flmarket list`) or 'module:Class'"
@@ -170,7 +199,7 @@ def _nearest(name: str, allowed: list[str]) -> str:
 
 def _model_at(path: PathKeys) -> type[BaseModel]:
     """The model class of the table at a path, for the names that are allowed in it."""
-    model: type[BaseModel] = Scenario
+    model: type[BaseModel] = ScenarioFile
     for key in path:
         if isinstance(key, int) or key not in model.model_fields:
             continue
@@ -323,48 +352,3 @@ def _check_plugin(path: PathKeys, table: Any, known: Registry, skip: int = 0) ->
             known.construct(name, cls, options)
         except InputError as error:
             yield Problem(path, str(error))
-
-
-# -- where it is --------------------------------------------------------------------------------------------------------
-
-_HEADER = re.compile(r"^\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(#.*)?$")
-_KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
-_PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
-
-
-def key_lines(text: str) -> dict[PathKeys, int]:
-    """The line of every table and key of a TOML text. Keys inside inline tables share the line of their parent."""
-    lines: dict[PathKeys, int] = {}
-    table: PathKeys = ()
-    counts: dict[PathKeys, int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := _HEADER.match(line):
-            table = _keys(header[2])
-            if header[1] == "[[":
-                index = counts.get(table, 0)
-                counts[table] = index + 1
-                lines.setdefault(table, number)
-                table = (*table, index)
-            else:
-                table = _with_index(table, counts)
-            lines.setdefault(table, number)
-        elif key := _KEY.match(line):
-            lines.setdefault((*table, *_keys(key[1])), number)
-    return lines
-
-
-def _keys(text: str) -> PathKeys:
-    return tuple(part.strip("\"'") for part in _PART.findall(text))
-
-
-def _with_index(table: PathKeys, counts: dict[PathKeys, int]) -> PathKeys:
-    """`[buyers.model]` after `[[buyers]]` belongs to the last buyer."""
-    for length in range(len(table), 0, -1):
-        if table[:length] in counts:
-            return (*table[:length], counts[table[:length]] - 1, *table[length:])
-    return table
-
-
-def _prefixes(path: PathKeys) -> Iterator[PathKeys]:
-    for length in range(len(path), 0, -1):
-        yield path[:length]

@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 from flmarket_sim import registry
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.eventlog import EventLog
+from flmarket_sim.eventlog.round_log import RoundLog
 from flmarket_sim.eventlog.schema import SCHEMA_VERSION
 from flmarket_sim.eventlog.writer import disk_error
 from flmarket_sim.folders import claim
@@ -82,6 +83,14 @@ def run(scenario: Scenario, out: str | Path, progress: Progress | None = None, d
     info |= {"outcome": "finished"} | _results(log, began)
     _write_json(folder / "run.json", info)
     return Run(folder, info)
+
+
+def rounds_only(scenario: Scenario, data: Dataset | None = None) -> list[dict[str, Any]]:
+    """The same market without files: its `round` events, as they would be read from the log of a run."""
+    log = RoundLog(tuple(buyer.name for buyer in scenario.resolved_buyers()))
+    with threadpool_limits(limits=1, user_api="blas"):
+        simulate(build_world(scenario, log, data))
+    return log.rounds()
 
 
 def build_world(scenario: Scenario, log: EventLog, data: Dataset | None = None) -> World:
@@ -165,9 +174,14 @@ def _describe(scenario: Scenario) -> dict[str, Any]:
         "scenario": scenario.as_dict(),
         "scenario_sha256": scenario.digest(),
         "seed": scenario.seed,
-        "versions": {name: _version(name) for name in ("flmarket-sim", "numpy", "scipy", "simpy", "pyarrow", "torch")}
-        | {"python": platform.python_version()},
+        "versions": versions(),
     }
+
+
+def versions() -> dict[str, str]:
+    """What results may depend on beside the scenario."""
+    packages = ("flmarket-sim", "numpy", "scipy", "simpy", "pyarrow", "torch")
+    return {name: _version(name) for name in packages} | {"python": platform.python_version()}
 
 
 def _version(package: str) -> str:

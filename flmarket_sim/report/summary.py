@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flmarket_sim.eventlog import read_events, read_ledger, read_run
+from flmarket_sim.eventlog.totals import buyers_totals
 from flmarket_sim.report.behaviours import earnings, sentence
 
 SHOWN = 15  # rounds that a terminal shows
@@ -23,11 +24,7 @@ def summarise(run: str | Path) -> dict[str, Any]:
     info = read_run(run)
     rounds = read_events(run, "round")
     sold = read_ledger(run).column("privacy_sold").to_numpy() if info["outcome"] == "finished" else np.zeros(1)
-    buyers = {}
-    for name in [buyer["name"] for buyer in info["scenario"]["buyers"]] or ["buyer"]:
-        mine = [row for row in rounds.to_pylist() if row["buyer"] == name]
-        if mine:
-            buyers[name] = _totals(mine)
+    buyers = [buyer["name"] for buyer in info["scenario"]["buyers"]] or ["buyer"]
     return {
         "name": info["scenario"]["name"],
         "outcome": info["outcome"],
@@ -37,26 +34,8 @@ def summarise(run: str | Path) -> dict[str, Any]:
         "owners": info["scenario"]["owners"]["count"],
         "owners_who_sold": int((sold > 0).sum()),
         "largest_privacy_sold": float(sold.max()),
-        "buyers": buyers,
+        "buyers": buyers_totals(rounds.to_pylist(), buyers),
         "behaviours": earnings(run) if info["scenario"]["owners"].get("behaviours") else {},
-    }
-
-
-def _totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    valid = [row for row in rows if row["valid"]]
-    measured = [row for row in rows if row["accuracy"] is not None]
-    return {
-        "rounds": len(rows),
-        "invalid_rounds": len(rows) - len(valid),
-        "budget": math.fsum(row["budget"] for row in rows),
-        "spent": math.fsum(row["spent"] for row in rows),
-        "owners_surplus": math.fsum(row["spent"] - row["value_sold"] for row in rows),
-        "gradients": sum(row["delivered"] for row in rows),
-        "lost": sum(row["winners"] - row["delivered"] for row in rows),
-        "privacy_sold": math.fsum(row["privacy_sold"] for row in rows),
-        "mean_error_bound": math.fsum(row["error_bound"] for row in valid) / len(valid) if valid else None,
-        "final_accuracy": measured[-1]["accuracy"] if measured else None,
-        "final_loss": measured[-1]["loss"] if measured else None,
     }
 
 

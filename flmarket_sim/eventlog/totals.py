@@ -1,0 +1,45 @@
+"""What the rounds of one buyer add up to: the numbers that summaries and sweeps show."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+TOTALS: dict[str, type] = {
+    "rounds": int,
+    "invalid_rounds": int,
+    "budget": float,
+    "spent": float,
+    "owners_surplus": float,
+    "gradients": int,
+    "lost": int,
+    "privacy_sold": float,
+    "mean_error_bound": float,
+    "final_accuracy": float,
+    "final_loss": float,
+}
+
+
+def totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Totals of `round` events, with the keys of TOTALS. None where nothing was measured or no round was valid."""
+    valid = [row for row in rows if row["valid"]]
+    measured = [row for row in rows if row["accuracy"] is not None]
+    return {
+        "rounds": len(rows),
+        "invalid_rounds": len(rows) - len(valid),
+        "budget": math.fsum(row["budget"] for row in rows),
+        "spent": math.fsum(row["spent"] for row in rows),
+        "owners_surplus": math.fsum(row["spent"] - row["value_sold"] for row in rows),
+        "gradients": sum(row["delivered"] for row in rows),
+        "lost": sum(row["winners"] - row["delivered"] for row in rows),
+        "privacy_sold": math.fsum(row["privacy_sold"] for row in rows),
+        "mean_error_bound": math.fsum(row["error_bound"] for row in valid) / len(valid) if valid else None,
+        "final_accuracy": measured[-1]["accuracy"] if measured else None,
+        "final_loss": measured[-1]["loss"] if measured else None,
+    }
+
+
+def buyers_totals(rows: list[dict[str, Any]], buyers: list[str]) -> dict[str, dict[str, Any]]:
+    """The totals of each buyer who had a round, in the order of `buyers`."""
+    mine = {name: [row for row in rows if row["buyer"] == name] for name in buyers}
+    return {name: totals(rounds) for name, rounds in mine.items() if rounds}

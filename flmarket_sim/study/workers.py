@@ -1,0 +1,127 @@
+"""Many tasks in a few processes of their own, each with one thread for BLAS and torch; a process that dies costs one task.
+
+Unlike the pools of the standard library it knows which task a dead process had, and the others do not notice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import connection, get_context
+from typing import Any, Generic, TypeVar
+
+from flmarket_sim.errors import FlmarketError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+READY = "ready"
+
+
+@dataclass(frozen=True)
+class Died:
+    """In the place of a result: the process ended before it had one."""
+
+    exit_code: int | None
+
+    def __str__(self) -> str:
+        code = self.exit_code
+        how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
+        return f"its process was ended {how} before the run was done"
+
+
+def in_processes(
+    function: Callable[[Task], Result], tasks: Sequence[Task], workers: int
+) -> Generator[tuple[Task, Result | Died], None, None]:
+    """Each task with `function(task)`, in the order in which they are done. Closing the generator ends all processes.
+
+    `function` must be importable by name and should raise nothing: a process in which it does is one that died.
+    """
+    waiting = deque(tasks)
+    crew: list[_Worker[Task]] = []
+    try:
+        crew += [_Worker(function) for _ in range(min(workers, len(tasks)))]
+        while crew:
+            for ready in connection.wait([worker.pipe for worker in crew]):
+                worker = next(worker for worker in crew if worker.pipe is ready)
+                try:
+                    told: Any = worker.pipe.recv()
+                except (EOFError, OSError):
+                    crew.remove(worker)
+                    died = worker.end()
+                    if worker.task is None:
+                        raise FlmarketError(
+                            f"a process for runs could not start (exit code {died.exit_code}); a script that starts a "
+                            "sweep needs `if __name__ == '__main__':` around what it does"
+                        ) from None
+                    if waiting:
+                        crew.append(_Worker(function))
+                    yield worker.task, died
+                    continue
+                done, worker.task = worker.task, None
+                if waiting:
+                    worker.give(waiting.popleft())
+                else:
+                    crew.remove(worker)
+                    worker.end()
+                if told != READY and done is not None:
+                    yield done, told
+    finally:
+        for worker in crew:
+            worker.end()
+
+
+class _Worker(Generic[Task]):
+    """A process and the task that it has."""
+
+    def __init__(self, function: Callable[[Task], Any]) -> None:
+        context = get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.task: Task | None = None
+        self.process = context.Process(target=_work, args=(theirs, function), daemon=True)
+        with _one_thread():
+            self.process.start()
+        theirs.close()
+
+    def give(self, task: Task) -> None:
+        self.task = task
+        try:
+            self.pipe.send(task)
+        except OSError:
+            pass  # it is dead; reading from it will say so
+
+    def end(self) -> Died:
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+        return Died(self.process.exitcode)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Libraries read these when they are loaded: they must be there before the process is."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _work(pipe: Any, function: Callable[[Any], Any]) -> None:
+    """The life of a process: it ends with its parent, and Ctrl-C is its parent's to handle."""
+    if hasattr(os, "setsid"):
+        os.setsid()
+    try:
+        pipe.send(READY)
+        while True:
+            pipe.send(function(pipe.recv()))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass

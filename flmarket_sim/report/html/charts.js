@@ -69,7 +69,7 @@ class Figure {
 
   colour(place) {
     const colour = this.colours[place % this.colours.length];
-    return colour === "#000000" ? "var(--ink)" : colour;
+    return { "#000000": "var(--ink)", "#0072B2": "var(--blue)" }[colour] || colour; // these two are lost on a dark page
   }
 
   shape(place) { return MARKS[Math.floor(place + place / this.colours.length) % MARKS.length]; }
@@ -164,7 +164,7 @@ class Figure {
       const size = points.length > 300 ? 2.2 : points.length > 60 ? 2.8 : 3.6;
       for (const { point, k } of points) {
         const at = { x: x.place(point[0]), y: y.place(point[1]) };
-        if (!lines || points.length <= 60) mark(this.svg, this.shape(one.place), at.x, at.y, size, colour, lines ? 1 : 0.65);
+        if (!lines || points.length <= 60) mark(this.svg, this.shape(one.place), at.x, at.y, size, colour, lines ? 1 : 0.8);
         if (lines && points.length <= 12 && y.shows(point[2]) && y.shows(point[3])) this.whisker(at.x, y.place(point[2]), y.place(point[3]), colour);
         this.spots.push({ ...at, text: this.words(one, k) });
       }

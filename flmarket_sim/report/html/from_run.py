@@ -113,10 +113,11 @@ def _by_round(rounds: list[Row]) -> list[Chart]:
     bound, accuracy = line(MEASURES["error bound"]), line(MEASURES["accuracy"])
     budgets = line(MEASURES["error bound"], lambda row: row["budget"])
     note = sampled(sum(len(s.points) for s in bound), sum(1 for row in rounds if row["valid"]), "rounds")
+    alone = len(_names(rounds)) == 1
     money = [
-        Series(s.name if what == "spent" else f"{s.name}: budget", s.points, s.labels)
-        for what in ("spent", "budget")
-        for s in line(MEASURES["money spent" if what == "spent" else "budget"])
+        Series(what if alone else f"{one.name}: {what}", one.points, one.labels)
+        for what, measure in (("spent", "money spent"), ("budget", "budget"))
+        for one in line(MEASURES[measure])
     ]
     charts = [
         Chart(

@@ -32,6 +32,7 @@ function ticks(low, high, about) {
 }
 
 function logTicks(low, high, about) {
+  if (high / low < 12) return ticks(low, high, about + 2);
   const from = Math.floor(Math.log10(low)), to = Math.ceil(Math.log10(high));
   const every = Math.max(1, Math.ceil((to - from) / Math.max(2, about)));
   const times = to - from <= 1 ? [1, 2, 3, 5, 7] : to - from <= 3 ? [1, 2, 5] : [1];

@@ -68,7 +68,7 @@ def read(path: Path) -> Source:
 def _by_budget(probe: Probe) -> Chart:
     """Mean gain at each budget factor, or in equal groups of markets where every market has its own."""
     distinct = np.unique(probe.factor.round(9))
-    if len(distinct) <= 3 * BINS:
+    if 2 * len(distinct) <= len(probe.factor):
         groups = [np.isclose(probe.factor, value) for value in distinct]
     else:
         order = np.argsort(probe.factor, kind="stable")

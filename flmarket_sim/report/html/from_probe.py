@@ -72,7 +72,7 @@ def _by_budget(probe: Probe) -> Chart:
         groups = [np.isclose(probe.factor, value) for value in distinct]
     else:
         order = np.argsort(probe.factor, kind="stable")
-        groups = [np.isin(np.arange(len(order)), part) for part in np.array_split(order, BINS)]
+        groups = [np.isin(np.arange(len(order)), part) for part in np.array_split(order, min(BINS, max(1, len(order) // 2)))]
     points, labels = [], []
     for group in groups:
         mean = estimate(probe.relative_gain[group].mean(axis=1))

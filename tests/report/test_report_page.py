@@ -8,6 +8,8 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import flmarket_sim as fm
@@ -118,6 +120,15 @@ def test_sweeps_are_compared_seed_by_seed(sweep, tmp_path):
     data = data_of(page.make([sweep, sweep_in(tmp_path / "other", shift=0.25)]))
     row = next(row for row in table(data, "paired-sweep")["rows"] if row[0] == "mean error bound")
     assert row[1] == pytest.approx({"mean": 0.25, "low": 0.25, "high": 0.25})
+
+
+def test_an_axis_of_ranges_is_an_axis_of_names(sweep, tmp_path):
+    shutil.copytree(sweep, tmp_path / "ranges")
+    file = tmp_path / "ranges" / "summary.parquet"
+    rows = [row | {"budget.factor": [0.1, row["budget.factor"]]} for row in pq.ParquetFile(file).read().to_pylist()]
+    pq.write_table(pa.Table.from_pylist(rows), file)
+    drawn = chart(data_of(page.make([tmp_path / "ranges"])), "sweep-mean_error_bound")
+    assert drawn["kind"] == "bars" and [one["name"] for one in drawn["series"]] == ["[0.1, 0.3]", "[0.1, 0.6]", "[0.1, 0.9]"]
 
 
 def test_names_are_never_markup(evil, sweep, study):

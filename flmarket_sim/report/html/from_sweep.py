@@ -34,7 +34,12 @@ OVER_SEEDS = "Means of seeds; intervals are Student's, 95 %, over seeds."
 
 def read(path: Path) -> Source:
     facts = read_json(path / "sweep.json")
-    rows = read_rows(path / "summary.parquet")
+    rows = [
+        {
+            name: str(value) if isinstance(value, list | dict) else value for name, value in row.items()
+        }  # a range is a name here
+        for row in read_rows(path / "summary.parquet")
+    ]
     if not rows:
         raise InputError(f"{path / 'summary.parquet'} has no rows: the sweep has not finished a run yet")
     scenario = facts.get("scenario") or {}

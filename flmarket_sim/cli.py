@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from flmarket_sim import cli_audit, cli_data, cli_probe, cli_study, cli_sweep, registry
+from flmarket_sim import cli_audit, cli_data, cli_probe, cli_report, cli_study, cli_sweep, registry
 from flmarket_sim.cli_output import (
     AsJson,
     Overrides,
@@ -37,6 +37,7 @@ app.command()(cli_probe.probe)
 app.command()(cli_study.study)
 app.command()(cli_sweep.sweep)
 app.command()(cli_audit.audit)
+app.command()(cli_report.report)
 
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file (TOML).")]
 

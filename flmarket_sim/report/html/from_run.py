@@ -1,0 +1,198 @@
+"""A run as part of a page: its rounds, sales, owners and lies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flmarket_sim.eventlog import read_events, read_run
+from flmarket_sim.report.html import run_owners, run_timeline
+from flmarket_sim.report.html.parts import ROWS, Chart, Series, Source, Table, evenly, flattened, sampled, short
+from flmarket_sim.strategy.confidence import Estimate, estimate
+
+Row = dict[str, Any]
+MEASURES: dict[str, Callable[[Row], float | None]] = {  # of one round
+    "error bound": lambda row: row["error_bound"] if row["valid"] else None,
+    "budget": lambda row: row["budget"],
+    "money spent": lambda row: row["spent"],
+    "share of the budget spent": lambda row: row["spent"] / row["budget"] if row["budget"] else None,
+    "privacy sold": lambda row: row["privacy_sold"],
+    "owners' surplus": lambda row: row["spent"] - row["value_sold"],
+    "gradients": lambda row: float(row["delivered"]),
+    "accuracy": lambda row: row["accuracy"],
+    "seconds": lambda row: row["ended"] - row["started"],
+}
+
+
+def read(path: Path) -> Source:
+    info = read_run(path)
+    scenario = info["scenario"]
+    rounds = read_events(path, "round").to_pylist()
+    notices = [*_unfinished(info, len(rounds))]
+    lies_charts, lies_tables = run_owners.lies(path) if rounds else ([], [])
+    timeline = [run_timeline.chart(path, rounds)] if rounds else []
+    return Source(
+        label=path.resolve().name,
+        kind="run",
+        title=scenario["name"],
+        description=scenario.get("description", ""),
+        notices=notices,
+        cards=_cards(scenario, rounds),
+        charts=[
+            *_by_round(rounds),
+            *run_owners.sales(path, scenario),
+            *run_owners.privacy(path, scenario),
+            *lies_charts,
+            *timeline,
+        ]
+        if rounds
+        else [],
+        tables=[_means(rounds), *lies_tables, _rounds(rounds)] if rounds else [],
+        measures={name: _over_rounds(rounds, of) for name, of in MEASURES.items()},
+        settings=flattened(scenario),
+        provenance=_provenance(info),
+        world=_world(info),
+        replications="rounds",
+        units={name: _units(rounds, of) for name, of in MEASURES.items()},
+    )
+
+
+def _unfinished(info: Row, rounds: int) -> list[str]:
+    outcome, error = info.get("outcome"), info.get("error", "")
+    whole = f"{rounds:,} complete rounds are shown" if rounds else "not one round was completed, so there is nothing to show"
+    if outcome == "interrupted":
+        return [f"This run was interrupted; {whole}."]
+    if outcome == "failed":
+        return [f"This run failed ({error}); {whole}."]
+    if outcome != "finished":
+        return [f"This run has not ended, or its process was killed; {whole}."]
+    return []
+
+
+def _names(rounds: list[Row]) -> list[str]:
+    return list(dict.fromkeys(row["buyer"] for row in rounds))
+
+
+def _cards(scenario: Row, rounds: list[Row]) -> list[tuple[str, str]]:
+    buyers = scenario["buyers"] or [scenario]
+    auctions = ", ".join(dict.fromkeys((buyer.get("auction") or scenario["auction"])["name"] for buyer in buyers))
+    rules = ", ".join(dict.fromkeys((buyer.get("aggregation") or scenario["aggregation"])["name"] for buyer in buyers))
+    measured = [row["accuracy"] for row in rounds if row["accuracy"] is not None]
+    spent, budget = sum(row["spent"] for row in rounds), sum(row["budget"] for row in rounds)
+    cards = [
+        ("auction", auctions),
+        ("aggregation", rules),
+        ("owners", f"{scenario['owners']['count']:,}"),
+        ("rounds", f"{len(rounds):,}"),
+        ("mean error bound", short(_over_rounds(rounds, MEASURES["error bound"]).mean)),
+        ("last accuracy", short(measured[-1], percent=True) if measured else "-"),
+        ("money spent", f"{short(spent)} ({spent / budget:.0%} of the budget)" if budget else short(spent)),
+        ("privacy sold", short(sum(row["privacy_sold"] for row in rounds))),
+        ("owners' surplus", short(sum(row["spent"] - row["value_sold"] for row in rounds))),
+    ]
+    return [card for card in cards if card[1] != "-"]
+
+
+def _by_round(rounds: list[Row]) -> list[Chart]:
+    """Rounds over budget and over time, one series a buyer."""
+
+    def line(of: Callable[[Row], float | None], over: Callable[[Row], float] = lambda row: row["round"] + 1) -> list[Series]:
+        series = []
+        for name in _names(rounds):
+            mine = evenly([row for row in rounds if row["buyer"] == name and of(row) is not None], 2_000)
+            if mine:
+                series.append(
+                    Series(name, [[over(row), of(row)] for row in mine], [f"round {row['round'] + 1}" for row in mine])
+                )
+        return series
+
+    bound, accuracy = line(MEASURES["error bound"]), line(MEASURES["accuracy"])
+    budgets = line(MEASURES["error bound"], lambda row: row["budget"])
+    note = sampled(sum(len(s.points) for s in bound), sum(1 for row in rounds if row["valid"]), "rounds")
+    alone = len(_names(rounds)) == 1
+    money = [
+        Series(what if alone else f"{one.name}: {what}", one.points, one.labels)
+        for what, measure in (("spent", "money spent"), ("budget", "budget"))
+        for one in line(MEASURES[measure])
+    ]
+    charts = [
+        Chart(
+            "error-by-budget", "Error by budget", "scatter", "budget of the round", "error bound", budgets, note, y_log=True
+        ),
+        Chart("error-by-round", "Error by round", "line", "round", "error bound", bound, note, y_log=True),
+        Chart("accuracy", "Accuracy", "line", "round", "test accuracy", accuracy, percent=True),
+        Chart("money", "Money by round", "line", "round", "money", money, "What was spent, and what could have been."),
+    ]
+    return [chart for chart in charts if chart.series]
+
+
+def _over_rounds(rounds: list[Row], of: Callable[[Row], float | None]) -> Estimate:
+    """Mean of all rounds of all buyers, rounds resampled."""
+    found = [of(row) for row in rounds]
+    return estimate(np.array([np.nan if value is None else value for value in found], float))
+
+
+def _means(rounds: list[Row]) -> Table:
+    names = _names(rounds)
+    rows: list[list[Any]] = [
+        [measure, *(_over_rounds([row for row in rounds if row["buyer"] == name], of) for name in names)]
+        for measure, of in MEASURES.items()
+    ]
+    rows = [row for row in rows if any(found.mean == found.mean for found in row[1:])]
+    note = "A mean of rounds with a 95 % interval from resampling them: of this one world. Other worlds need other seeds."
+    return Table("means", "A round on average", ["of a round", *names], rows, note)
+
+
+def _rounds(rounds: list[Row]) -> Table:
+    shown = evenly(rounds, ROWS)
+    columns = [
+        "buyer",
+        "round",
+        "budget",
+        "spent",
+        "asked",
+        "bids",
+        "winners",
+        "delivered",
+        "privacy sold",
+        "error bound",
+        "accuracy",
+    ]
+    rows = [
+        [
+            row["buyer"], row["round"] + 1, row["budget"], row["spent"], row["asked"], row["bids"], row["winners"], row["delivered"],
+            row["privacy_sold"], row["error_bound"] if row["valid"] else "invalid", row["accuracy"],
+        ]
+        for row in shown
+    ]  # fmt: skip
+    return Table("rounds", "Rounds", columns, rows, sampled(len(shown), len(rounds), "rounds"))
+
+
+def _units(rounds: list[Row], of: Callable[[Row], float | None]) -> dict[tuple[Any, str], float]:
+    found = {(row["round"], row["buyer"]): of(row) for row in rounds}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _world(info: Row) -> str:
+    """What decides owners, who is asked, budgets, delays and noise; not the policies."""
+    scenario = info["scenario"]
+    owners = {key: value for key, value in scenario["owners"].items() if key != "behaviours"}
+    parts = [info["seed"], scenario["data"], owners, scenario["market"]["bidders"], scenario["budget"]]
+    return json.dumps(parts, sort_keys=True)
+
+
+def _provenance(info: Row) -> dict[str, str]:
+    log = info.get("log", {})
+    facts = {
+        "scenario sha256": info.get("scenario_sha256"),
+        "log sha256": log.get("sha256"),
+        "seed": info.get("seed"),
+        "outcome": info.get("outcome"),
+        "events": log.get("events"),
+        "wall seconds": info.get("wall_seconds"),
+    } | {f"{name} version": version for name, version in info.get("versions", {}).items()}
+    return {name: str(value) for name, value in facts.items() if value is not None}

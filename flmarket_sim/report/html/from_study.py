@@ -1,0 +1,91 @@
+"""A study's directory as part of a page: its rows as charts and a table, its own figure, what it says in words."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flmarket_sim.errors import InputError
+from flmarket_sim.report.html.generic import chart, is_number
+from flmarket_sim.report.html.parts import Source, Table, flattened
+from flmarket_sim.strategy.confidence import Estimate
+
+
+def read(path: Path) -> Source:
+    facts = read_json(path / "study.json")
+    rows = read_rows(path / "rows.parquet")
+    scenario = facts.get("scenario", {})
+    estimates = [name for name in rows[0] if f"{name}_low" in rows[0]] if rows else []
+    ends = {f"{name}{end}" for name in estimates for end in ("_low", "_high")}
+    others = [name for name in (rows[0] if rows else {}) if name not in estimates and name not in ends]
+    axes = _axes(rows, others)
+    figures = [
+        chart(f"study-{name}", name.replace("_", " "), name, rows, axes, "Bars and bands: 95 %.") for name in estimates
+    ]
+    picture = path / "figure.svg"
+    question = (scenario.get("study") or {}).get("name", "study")
+    return Source(
+        label=path.resolve().name,
+        kind="study",
+        title=scenario.get("name", path.name),
+        description=scenario.get("description", ""),
+        cards=[("question", str(question)), ("rows", str(len(rows))), ("seconds", str(facts.get("seconds", "-")))],
+        sentences=[str(sentence) for sentence in facts.get("sentences", [])],
+        charts=[figure for figure in figures if figure is not None],
+        tables=[table("study", "What was found", rows)] if rows else [],
+        picture=_picture(picture) if picture.exists() else "",
+        settings=flattened(scenario),
+        provenance={"scenario sha256": str(facts.get("scenario_sha256", "")), "seed": str(scenario.get("seed", ""))},
+    )
+
+
+def _axes(rows: list[dict[str, Any]], columns: list[str]) -> list[str]:
+    """Columns that tell rows apart: names first, then numbers, as few as it takes."""
+    text = [name for name in columns if any(isinstance(row[name], str) for row in rows)]
+    numbers = [name for name in columns if name not in text and all(is_number(row[name]) for row in rows)]
+    chosen: list[str] = []
+    for name in text + numbers:
+        if len({tuple(row[axis] for axis in chosen) for row in rows}) < len(rows):
+            chosen.append(name)
+    return chosen
+
+
+def table(id: str, title: str, rows: list[dict[str, Any]], note: str = "Intervals: 95 %.") -> Table:
+    """Rows with an estimate and its interval in one cell."""
+    names = [name for name in rows[0] if not (name.endswith(("_low", "_high")) and name.rsplit("_", 1)[0] in rows[0])]
+    lines = []
+    for row in rows:
+        cells: list[Any] = []
+        for name in names:
+            interval = f"{name}_low" in row and row[name] is not None
+            cells.append(Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) if interval else row[name])
+        lines.append(cells)
+    return Table(id, title, [name.replace("_", " ") for name in names], lines, note)
+
+
+def _picture(path: Path) -> str:
+    """As an image's address: what an SVG in an <img> contains cannot run or load anything."""
+    return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode()
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path} does not describe a {path.stem}")
+    return content
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        rows: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    return rows

@@ -1,0 +1,176 @@
+"""A sweep's directory as part of a page: every total against the axes, intervals over seeds."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flmarket_sim.errors import InputError
+from flmarket_sim.report.html.from_study import read_json, read_rows, table
+from flmarket_sim.report.html.generic import chart, is_number
+from flmarket_sim.report.html.parts import ROWS, Source, Table, evenly, flattened, sampled
+from flmarket_sim.strategy.confidence import Estimate, from_seeds
+
+Row = dict[str, Any]
+FACTS = (
+    "run",
+    "seed",
+    "buyer",
+    "outcome",
+    "stage",
+    "message",
+    "directory",
+    "path",
+    "events",
+    "wall_seconds",
+)  # neither axis nor total
+FIRST = ("mean_error_bound", "final_accuracy", "spent", "privacy_sold", "owners_surplus")
+OVER_SEEDS = "Means of seeds; intervals are Student's, 95 %, over seeds."
+
+
+def read(path: Path) -> Source:
+    facts = read_json(path / "sweep.json")
+    rows = [
+        {
+            name: str(value) if isinstance(value, list | dict) else value for name, value in row.items()
+        }  # a range is a name here
+        for row in read_rows(path / "summary.parquet")
+    ]
+    if not rows:
+        raise InputError(f"{path / 'summary.parquet'} has no rows: the sweep has not finished a run yet")
+    scenario = facts.get("scenario") or {}
+    axes = _axes(rows, facts)
+    done = [row for row in rows if row.get("outcome", "finished") == "finished"]
+    failed = [row for row in rows if row.get("outcome", "finished") != "finished"]
+    totals = _totals(done, axes)
+    cells = [*axes, "buyer"] if len({row.get("buyer") for row in done}) > 1 else axes
+    means = _means(done, cells, totals)
+    seeds = list(dict.fromkeys(row.get("seed") for row in rows))
+    figures = [chart(f"sweep-{name}", name.replace("_", " "), name, means, cells, OVER_SEEDS) for name in totals]
+    return Source(
+        label=path.resolve().name,
+        kind="sweep",
+        title=str(scenario.get("name", path.resolve().name)),
+        description=str(scenario.get("description", "")),
+        notices=[f"{len(failed)} of {len(rows)} rows are of runs that did not finish; they are in no mean."]
+        if failed
+        else [],
+        cards=[("rows", f"{len(rows):,}"), ("seeds", str(len(seeds))), ("axes", ", ".join(axes) or "none")],
+        charts=[figure for figure in figures if figure is not None],
+        tables=[*_tables(means), *_differences(done, axes, totals), *_failures(failed, axes)],
+        measures={name.replace("_", " "): from_seeds(_by_seed(done, name)) for name in totals},
+        settings=flattened(scenario),
+        provenance=_provenance(facts, seeds),
+        world=json.dumps([scenario.get(part) for part in ("data", "owners", "budget")], sort_keys=True) if scenario else "",
+        replications="seeds",
+        units={name.replace("_", " "): _units(done, name, axes) for name in totals},
+    )
+
+
+def _axes(rows: list[Row], facts: Row) -> list[str]:
+    """Columns named like a setting, with a dot in them, or called an axis by sweep.json."""
+    named = facts.get("axes")
+    said = set(named if isinstance(named, list | dict) and all(isinstance(name, str) for name in named) else ())
+    return [name for name in rows[0] if name != "seed" and ("." in name or name in said)]
+
+
+def _totals(rows: list[Row], axes: list[str]) -> list[str]:
+    numeric = [
+        name
+        for name in (rows[0] if rows else {})
+        if name not in axes and name not in FACTS and any(is_number(row[name]) for row in rows)
+    ]
+    return [name for name in FIRST if name in numeric] + [name for name in numeric if name not in FIRST]
+
+
+def _number(value: Any) -> float:
+    return float(value) if is_number(value) else math.nan
+
+
+def _cell(row: Row, axes: list[str]) -> tuple[str, ...]:
+    return tuple(str(row[axis]) for axis in axes)
+
+
+def _means(rows: list[Row], axes: list[str], totals: list[str]) -> list[Row]:
+    """One row for each combination of the axes."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(_cell(row, axes), []).append(row)
+    means = []
+    for group in groups.values():
+        mean: Row = {axis: group[0][axis] for axis in axes} | {"runs": len(group)}
+        for name in totals:
+            found = from_seeds(_by_seed(group, name))
+            mean |= {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
+        means.append(mean)
+    return means
+
+
+def _by_seed(rows: list[Row], name: str) -> Any:
+    """One number a seed: the runs of a seed share its world, so they are averaged before anything is said about seeds."""
+    seeds: dict[Any, list[float]] = {}
+    for row in rows:
+        if is_number(row.get(name)) and math.isfinite(row[name]):
+            seeds.setdefault(row.get("seed"), []).append(float(row[name]))
+    return np.array([np.mean(found) for found in seeds.values()])
+
+
+def _tables(means: list[Row]) -> list[Table]:
+    shown = evenly(means, ROWS)
+    note = f"{OVER_SEEDS} {sampled(len(shown), len(means), 'rows')}".strip()
+    return [table("sweep", "Totals", shown, note)] if shown else []
+
+
+def _units(rows: list[Row], name: str, axes: list[str]) -> dict[tuple[Any, str], float]:
+    found = {(row.get("seed"), f"{_cell(row, axes)} {row.get('buyer')}"): _number(row.get(name)) for row in rows}
+    return {key: value for key, value in found.items() if math.isfinite(value)}
+
+
+def _differences(rows: list[Row], axes: list[str], totals: list[str]) -> list[Table]:
+    """Along the first axis of names: every value against the first, in the same world at the same other settings."""
+    axis = next((name for name in axes if len({row[name] for row in rows}) > 1 and isinstance(rows[0][name], str)), None)
+    if axis is None:
+        return []
+    others = [name for name in axes if name != axis]
+    values = list(dict.fromkeys(row[axis] for row in rows))
+    first = [row for row in rows if row[axis] == values[0]]
+    lines = []
+    for value in values[1:]:
+        mine = [row for row in rows if row[axis] == value]
+        line: list[Any] = [value]
+        for name in totals:
+            line.append(paired(_units(first, name, others), _units(mine, name, others)))
+        lines.append(line)
+    columns = [axis, *(name.replace("_", " ") for name in totals)]
+    note = "Paired: the same seed and the same other settings. Intervals are Student's, 95 %, over seeds."
+    return [Table("paired", f"Differences to {values[0]}", columns, lines, note)]
+
+
+def paired(first: dict[tuple[Any, str], float], second: dict[tuple[Any, str], float]) -> Estimate:
+    """Mean of second - first over what both have, averaged within each replication."""
+    by_replication: dict[Any, list[float]] = {}
+    for key in first.keys() & second.keys():
+        by_replication.setdefault(key[0], []).append(second[key] - first[key])
+    ordered = sorted(by_replication.items(), key=lambda item: str(item[0]))
+    return from_seeds(np.array([np.mean(sorted(found)) for _, found in ordered]))
+
+
+def _failures(rows: list[Row], axes: list[str]) -> list[Table]:
+    if not rows:
+        return []
+    shown = rows[:ROWS]
+    known = [name for name in ("run", "seed", *axes, "outcome", "stage", "message") if name in rows[0]]
+    return [Table("failures", "Runs that did not finish", known, [[row[name] for name in known] for row in shown])]
+
+
+def _provenance(facts: Row, seeds: list[Any]) -> dict[str, str]:
+    named = {"scenario_sha256": "scenario sha256", "sweep_sha256": "sweep sha256", "sha256": "sha256"}
+    found = {text: str(facts[key]) for key, text in named.items() if facts.get(key)}
+    versions = facts.get("versions")
+    if isinstance(versions, dict):
+        found |= {f"{name} version": str(version) for name, version in versions.items()}
+    return found | {"seeds": ", ".join(map(str, seeds[:50])) + (" ..." if len(seeds) > 50 else "")}

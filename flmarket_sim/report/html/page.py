@@ -1,0 +1,120 @@
+"""One self-contained HTML page: the template, the styles and the scripts of this folder, and the data as JSON.
+
+Nothing of the data is ever markup: it sits in a JSON block, and the scripts put it into the page as text. The page's
+Content-Security-Policy admits only the styles and scripts whose hash it names, and no network at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import asdict
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.report.figures import COLOURS
+from flmarket_sim.report.html import compare, sources
+from flmarket_sim.report.html.parts import Chart, Source, Table, plain
+
+SCRIPTS = ("scales.js", "charts.js", "tables.js", "page.js")
+
+
+def make(paths: list[Path]) -> str:
+    """The page for one input, or for several a comparison."""
+    found = compare.distinct([sources.read(path) for path in paths])
+    return render(content(found))
+
+
+def content(found: list[Source]) -> dict[str, Any]:
+    """Everything the page shows, as plain data."""
+    one = found[0]
+    several = len(found) > 1
+    title = (
+        f"{' and '.join(source.label for source in found[:3])}{' and others' if len(found) > 3 else ''}"
+        if several
+        else one.title
+    )
+    provenance = compare.settings([Source(s.label, s.kind, s.title, settings=s.provenance) for s in found])
+    settings = compare.settings(found)
+    tables = compare.tables(found) if several else one.tables
+    shown: dict[str, Any] = plain(
+        {
+            "title": f"Comparison of {title}" if several else title,
+            "kind": "comparison" if several else one.kind,
+            "description": "" if several else one.description,
+            "notices": [f"{source.label}: {text}" if several else text for source in found for text in source.notices],
+            "inputs": [
+                {"label": s.label, "kind": s.kind, "title": s.title, "description": s.description, "cards": s.cards}
+                for s in found
+            ],
+            "sentences": [f"{s.label}: {text}" if several else text for s in found for text in s.sentences],
+            "charts": [_chart(chart) for chart in (compare.charts(found) if several else one.charts)],
+            "pictures": [{"label": s.label, "address": s.picture} for s in found if s.picture],
+            "tables": [_table(table) for table in tables],
+            "settings": _table(settings if several else _two_columns(settings)),
+            "provenance": _table(provenance if several else _two_columns(provenance)),
+            "colours": COLOURS,
+            "version": metadata.version("flmarket-sim"),
+        }
+    )
+    return shown
+
+
+def render(data: dict[str, Any]) -> str:
+    style = _text("page.css")
+    script = "\n".join(_text(name) for name in SCRIPTS)
+    filled = {
+        "POLICY": f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'",
+        "STYLE": style,
+        "SCRIPT": script,
+        "DATA": _inert(data),
+    }
+    head, *pieces = _text("page.html").split("@@")
+    return head + "".join(filled.get(piece, piece) for piece in pieces)
+
+
+def write(paths: list[Path], out: Path, force: bool = False) -> Path:
+    """Makes the page and writes it, whole or not at all."""
+    if out.is_dir():
+        raise InputError(f"{out} is a directory; name a file with --out")
+    if out.exists() and not force:
+        raise InputError(f"{out} is there already; --force writes over it, --out names another file")
+    page = make(paths)
+    fresh = out.with_name(f".{out.name}.tmp")
+    try:
+        fresh.write_text(page, encoding="utf-8")
+        fresh.replace(out)
+    except OSError as error:
+        raise FlmarketError(f"the report cannot be written to {out}: {error}") from None
+    return out
+
+
+def _inert(data: dict[str, Any]) -> str:
+    """JSON that cannot end its <script> element or open a comment in it: no '<' is left."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _text(name: str) -> str:
+    return resources.files("flmarket_sim.report.html").joinpath(name).read_text(encoding="utf-8")
+
+
+def _chart(chart: Chart) -> dict[str, Any]:
+    return asdict(chart)
+
+
+def _table(table: Table) -> dict[str, Any]:
+    return {"id": table.id, "title": table.title, "columns": table.columns, "rows": table.rows, "note": table.note}
+
+
+def _two_columns(table: Table) -> Table:
+    """Of one input there is nothing to tell apart."""
+    return Table(table.id, table.title, ["what", "value"], [[row[0], row[2]] for row in table.rows])

@@ -1,0 +1,142 @@
+"""What a report page is made of, as plain data: charts, tables, and everything that one input has to say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from flmarket_sim.strategy.confidence import Estimate
+
+POINTS = 2_000  # in a series; a page stays below some megabytes
+ROWS = 500  # in a table
+
+Point = list[Any]
+Anything = TypeVar("Anything")
+
+
+@dataclass(frozen=True)
+class Series:
+    """One colour of a chart. A point is [x, y] or [x, y, low, high]; in a timeline [start, end, lane].
+
+    `labels` say what a point is when one points at it; as long as `points`, or empty.
+    """
+
+    name: str
+    points: list[Point]
+    labels: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure. Charts of several inputs that share an `id` become one chart of a comparison.
+
+    kind       line, scatter, bars (x are names) or timeline
+    diagonal   draw y = x
+    percent    y is a share
+    """
+
+    id: str
+    title: str
+    kind: str
+    x_label: str
+    y_label: str
+    series: list[Series]
+    note: str = ""
+    x_log: bool = False
+    y_log: bool = False
+    percent: bool = False
+    diagonal: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells are text, numbers, None, or an Estimate, which is shown with its interval and sorted by its mean."""
+
+    id: str
+    title: str
+    columns: list[str]
+    rows: list[list[Any]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input of a page.
+
+    measures   what a comparison sets side by side
+    world      inputs with the same world met the same owners and the same luck; empty where that is not known
+    units      for each measure its value in every piece of the world, by (replication, part of it): paired differences are
+               taken part by part, averaged within a replication, and their interval is over replications
+    """
+
+    label: str
+    kind: str
+    title: str
+    description: str = ""
+    notices: list[str] = field(default_factory=list)
+    cards: list[tuple[str, str]] = field(default_factory=list)
+    sentences: list[str] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    picture: str = ""
+    measures: dict[str, Estimate] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    provenance: dict[str, str] = field(default_factory=dict)
+    world: str = ""
+    replications: str = ""
+    units: dict[str, dict[tuple[Any, str], float]] = field(default_factory=dict)
+
+
+def evenly(rows: Sequence[Anything], limit: int) -> list[Anything]:
+    """At most `limit` of the rows, at even distances, first and last among them."""
+    if len(rows) <= limit:
+        return list(rows)
+    return [rows[int(k)] for k in np.linspace(0, len(rows) - 1, limit).round()]
+
+
+def sampled(shown: int, of: int, what: str) -> str:
+    """The sentence that goes with `evenly`; empty where all are shown."""
+    return "" if shown >= of else f"{shown:,} of {of:,} {what} are shown, evenly chosen."
+
+
+def plain(value: Any) -> Any:
+    """For JSON: six digits, no infinities; estimates as {mean, low, high}."""
+    if isinstance(value, Estimate):
+        return {"mean": plain(value.mean), "low": plain(value.low), "high": plain(value.high)}
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return str(value)
+
+
+def short(value: float | None, percent: bool = False) -> str:
+    """A number on a card."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    if percent:
+        return f"{value:.1%}"
+    if value and (abs(value) >= 1e7 or abs(value) < 1e-3):
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def flattened(content: Any, path: str = "") -> dict[str, str]:
+    """Nested settings as dotted paths: {"auction.name": "all-in", ...}; lists of plain values stay one entry."""
+    if isinstance(content, dict) and content:
+        inner = [flattened(value, f"{path}.{key}" if path else str(key)) for key, value in content.items()]
+    elif isinstance(content, list) and any(isinstance(value, dict) for value in content):
+        inner = [flattened(value, f"{path}[{place}]") for place, value in enumerate(content)]
+    else:
+        return {path: "" if content in (None, [], {}) else str(content)}
+    return {key: text for part in inner for key, text in part.items()}

@@ -1,0 +1,129 @@
+"""The owners of a run, for a page: what they were paid, what privacy they sold, what their lies earned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flmarket_sim.eventlog import read_ledger, sql
+from flmarket_sim.report.html.parts import POINTS, ROWS, Chart, Series, Table, evenly, sampled
+from flmarket_sim.strategy.confidence import estimate
+
+TRUTH = "no behaviour"
+
+_SALES = """
+SELECT d.value, p.amount, p.round, p.buyer, p.receiver % {count} AS owner, o.family, coalesce(o.behaviour, '{truth}') AS behaviour
+FROM payment p JOIN decision d ON d.sender = p.receiver AND d.round = p.round AND d.buyer = p.buyer
+JOIN owners o ON o.owner = p.receiver % {count}
+WHERE p.receiver >= 0 ORDER BY p.seq
+"""
+# names of one owner have disjoint records: a round costs her the largest loss sold under any of them
+_SOLD = """
+SELECT owner, sum(lost) AS privacy_sold FROM (
+    SELECT sender % {count} AS owner, buyer, round, max(privacy_loss) AS lost FROM gradient GROUP BY ALL)
+GROUP BY owner
+"""
+_LIES = """
+SELECT b.behaviour, coalesce(b.person, b.sender) AS owner, c.round, c.buyer, c.utility, c.truthful_utility,
+       b.value, b.true_value, b.privacy_budget, b.true_privacy_budget, b.data_size, b.true_data_size
+FROM counterfactual c JOIN bid b ON b.sender = c.sender AND b.round = c.round AND b.buyer = c.buyer
+ORDER BY c.utility - c.truthful_utility DESC, c.seq
+"""
+
+
+def sales(run: Path, scenario: dict[str, Any]) -> list[Chart]:
+    """Every payment to an owner against what the sale is truly worth to her."""
+    found = sql(run, _SALES.format(count=scenario["owners"]["count"], truth=TRUTH)).to_pylist()
+    if not found:
+        return []
+    shown = evenly(found, POINTS)
+    by = "behaviour" if scenario["owners"].get("behaviours") else "family"
+    series = []
+    for name in sorted({row[by] for row in found}):
+        mine = [row for row in shown if row[by] == name]
+        labels = [f"owner {row['owner']}, round {row['round'] + 1}" for row in mine]
+        series.append(Series(name, [[row["value"], row["amount"]] for row in mine], labels))
+    note = (
+        f"Below the line somebody is paid less than her privacy is worth to her. {sampled(len(shown), len(found), 'sales')}"
+    )
+    title, x = "Payments against valuations", "what the sale is truly worth to the owner"
+    return [Chart("payments", title, "scatter", x, "payment", series, note.strip(), diagonal=True)]
+
+
+def privacy(run: Path, scenario: dict[str, Any]) -> list[Chart]:
+    """Owners in order of what they sold in all."""
+    count = scenario["owners"]["count"]
+    if (run / "ledger.parquet").exists():
+        sold = read_ledger(run).column("privacy_sold").to_numpy()
+    else:
+        sold = np.zeros(count)
+        for row in sql(run, _SOLD.format(count=count)).to_pylist():
+            sold[row["owner"]] = row["privacy_sold"]
+    order = np.argsort(-sold, kind="stable")
+    sellers = order[sold[order] > 0]
+    if not len(sellers):
+        return []
+    shown = evenly([(place + 1, int(owner)) for place, owner in enumerate(sellers)], POINTS)
+    points = [[place, float(sold[owner])] for place, owner in shown]
+    cap = scenario["owners"].get("lifetime_budget")
+    note = f"{len(sellers):,} of {count:,} owners sold something."
+    if cap is not None:
+        note += f" Lifetime budget: {cap}."
+    note = f"{note} {sampled(len(shown), len(sellers), 'owners')}".strip()
+    series = Series("privacy sold", points, [f"owner {owner}" for _, owner in shown])
+    title = "Privacy sold by owner"
+    return [Chart("privacy", title, "line", "owners, from who sold most", "privacy loss sold in all rounds", [series], note)]
+
+
+def lies(run: Path) -> tuple[list[Chart], list[Table]]:
+    """Where the run has counterfactuals: what lies earned above the truth, by behaviour, and the best of them."""
+    found = sql(run, _LIES).to_pylist()
+    if not found:
+        return [], []
+    gain = np.array([row["utility"] - row["truthful_utility"] for row in found])
+    behaviour, when = np.array([row["behaviour"] for row in found]), np.array([row["round"] for row in found])
+    rows, bars = [], []
+    for name in sorted(set(behaviour.tolist())):
+        mine = behaviour == name
+        rounds = sorted(set(when[mine].tolist()))
+        sums = np.array([gain[mine & (when == number)].sum() for number in rounds])
+        bids = np.array([float((mine & (when == number)).sum()) for number in rounds])
+        mean = estimate(sums, weights=bids)
+        rows.append([name, int(mine.sum()), mean, float((gain[mine] > 0).mean()), float(gain[mine].max())])
+        bars.append([name, mean.mean, mean.low, mean.high])
+    shown = found[:ROWS]
+    best = [
+        [
+            row["behaviour"], row["owner"], row["round"] + 1, row["truthful_utility"], row["utility"],
+            row["utility"] - row["truthful_utility"], _times(row["value"], row["true_value"]),
+            _times(row["privacy_budget"], row["true_privacy_budget"]), _times(row["data_size"], row["true_data_size"]),
+        ]
+        for row in shown
+    ]  # fmt: skip
+    heads = [
+        "behaviour",
+        "owner",
+        "round",
+        "by the truth",
+        "by the lie",
+        "gain",
+        "value told / true",
+        "privacy told / true",
+        "size told / true",
+    ]
+    note = "Offers, judged by the owner's true valuation; the truth meets the same other bids and random numbers."
+    cut = f" The {ROWS} best of {len(found):,}." if len(found) > ROWS else ""
+    return [
+        Chart("lies", "What lies earn", "bars", "behaviour", "gain over the truth, a bid", [Series("gain", bars)], note)
+    ], [
+        Table(
+            "lies", "Lies by behaviour", ["behaviour", "bids", "mean gain", "share that gain", "largest gain"], rows, note
+        ),
+        Table("best-lies", "The best lies", heads, best, f"Each beside what the truth would have earned.{cut}"),
+    ]
+
+
+def _times(told: float | None, true: float | None) -> float | None:
+    return told / true if told is not None and true else None

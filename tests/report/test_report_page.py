@@ -1,0 +1,204 @@
+"""A report page says what the log says, and whatever is in a name stays a name."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import flmarket_sim as fm
+from flmarket_sim.errors import InputError
+from flmarket_sim.eventlog import read_ledger
+from flmarket_sim.report.html import page, sources
+from flmarket_sim.report.html.parts import POINTS, evenly
+
+from ..conftest import ROOT
+from .conftest import EVIL, sweep_in
+
+
+def data_of(html):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)[1])
+
+
+def chart(data, id):
+    return next(chart for chart in data["charts"] if chart["id"] == id)
+
+
+def table(data, id):
+    return next(table for table in data["tables"] if table["id"] == id)
+
+
+def flmarket(*arguments, cwd=ROOT):
+    program = os.path.join(os.path.dirname(sys.executable), "flmarket")
+    return subprocess.run([program, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=120)
+
+
+def test_a_run_shows_every_figure_with_the_numbers_of_the_log(quickstart):
+    data = data_of(page.make([quickstart]))
+    ids = [one["id"] for one in data["charts"]]
+    assert ids == ["error-by-budget", "error-by-round", "accuracy", "money", "payments", "privacy", "timeline"]
+    rounds = fm.read_events(quickstart, "round").to_pylist()
+    drawn = chart(data, "error-by-budget")["series"][0]["points"]
+    assert np.allclose(drawn, [[row["budget"], row["error_bound"]] for row in rounds], rtol=1e-5)
+    sold = read_ledger(quickstart).column("privacy_sold").to_numpy()
+    shown = [point[1] for point in chart(data, "privacy")["series"][0]["points"]]
+    assert shown == sorted(shown, reverse=True) and np.isclose(sum(shown), sold.sum(), rtol=1e-4)
+    paid = sum(point[1] for one in chart(data, "payments")["series"] for point in one["points"])
+    assert np.isclose(paid, sum(row["spent"] for row in rounds), rtol=1e-4)
+    phases = chart(data, "timeline")["series"]
+    assert [one["name"] for one in phases] == ["bidding", "deciding", "computing", "settling"]
+    assert all(len(one["points"]) == len(rounds) for one in phases)
+
+
+def test_a_run_says_where_it_comes_from(quickstart):
+    info = fm.read_run(quickstart)
+    told = dict(map(tuple, data_of(page.make([quickstart]))["provenance"]["rows"]))
+    assert told["scenario sha256"] == info["scenario_sha256"] and told["log sha256"] == info["log"]["sha256"]
+    assert told["seed"] == "1" and told["numpy version"] == info["versions"]["numpy"]
+
+
+def test_the_same_run_gives_the_same_page(quickstart):
+    assert page.make([quickstart]) == page.make([quickstart])
+
+
+def test_lies_of_a_run_stand_beside_the_truth(liars):
+    data = data_of(page.make([liars]))
+    best = table(data, "best-lies")
+    gains = [row[best["columns"].index("gain")] for row in best["rows"]]
+    assert gains == sorted(gains, reverse=True) and gains[0] > 0
+    by_behaviour = table(data, "lies")["rows"]
+    assert all(row[2]["low"] <= row[2]["mean"] <= row[2]["high"] for row in by_behaviour)
+
+
+def test_a_probe_shows_the_best_lies(probe_file):
+    data = data_of(page.make([probe_file]))
+    assert {one["id"] for one in data["charts"]} == {"gain-by-budget", "best-lies", "false-parts"}
+    gains = [row[7] for row in table(data, "best-lies")["rows"]]
+    assert gains and gains == sorted(gains, reverse=True)
+    assert any("lower bound" in sentence for sentence in data["sentences"])
+
+
+def test_a_study_shows_its_rows_its_words_and_its_own_figure(study):
+    data = data_of(page.make([study]))
+    assert data["sentences"] == ["Names pay."] and data["pictures"][0]["address"].startswith("data:image/svg+xml;base64,")
+    drawn = chart(data, "study-gain")
+    assert drawn["kind"] == "line" and drawn["x_label"] == "names" and len(drawn["series"]) == 2
+    assert table(data, "study")["rows"][0][2] == {"mean": 0.2, "low": 0.05, "high": 0.4}
+
+
+def test_a_sweep_shows_totals_against_its_axes_with_intervals_over_seeds(sweep):
+    data = data_of(page.make([sweep]))
+    drawn = chart(data, "sweep-mean_error_bound")
+    assert drawn["x_label"] == "budget.factor" and [one["name"] for one in drawn["series"]] == ["all-in", "pay-as-bid"]
+    assert all(len(point) == 4 and point[2] < point[1] < point[3] for one in drawn["series"] for point in one["points"])
+    difference = table(data, "paired")
+    error = difference["rows"][0][difference["columns"].index("mean error bound")]
+    assert error == pytest.approx({"mean": -0.5, "low": -0.5, "high": -0.5})  # luck is paired away
+    assert table(data, "failures")["rows"][0][-1] == EVIL and "1 of 25" in data["notices"][0]
+
+
+def test_runs_in_one_world_are_compared_in_pairs(quickstart, paid_as_bid):
+    data = data_of(page.make([quickstart, paid_as_bid]))
+    assert [one["name"] for one in chart(data, "error-by-budget")["series"]] == ["quick", "as-bid"]
+    spent = [[row["spent"] for row in fm.read_events(run, "round").to_pylist()] for run in (quickstart, paid_as_bid)]
+    row = next(row for row in table(data, "paired-run")["rows"] if row[0] == "money spent")
+    assert np.isclose(row[1]["mean"], np.mean(spent[1]) - np.mean(spent[0]), rtol=1e-4)
+    assert data["settings"]["rows"][0] == ["auction.name", "yes", "all-in-critical", "pay-as-bid"]
+
+
+def test_runs_in_different_worlds_have_no_paired_difference(quickstart, liars):
+    assert all(one["id"] != "paired-run" for one in data_of(page.make([quickstart, liars]))["tables"])
+
+
+def test_sweeps_are_compared_seed_by_seed(sweep, tmp_path):
+    data = data_of(page.make([sweep, sweep_in(tmp_path / "other", shift=0.25)]))
+    row = next(row for row in table(data, "paired-sweep")["rows"] if row[0] == "mean error bound")
+    assert row[1] == pytest.approx({"mean": 0.25, "low": 0.25, "high": 0.25})
+
+
+def test_an_axis_of_ranges_is_an_axis_of_names(sweep, tmp_path):
+    shutil.copytree(sweep, tmp_path / "ranges")
+    file = tmp_path / "ranges" / "summary.parquet"
+    rows = [row | {"budget.factor": [0.1, row["budget.factor"]]} for row in pq.ParquetFile(file).read().to_pylist()]
+    pq.write_table(pa.Table.from_pylist(rows), file)
+    drawn = chart(data_of(page.make([tmp_path / "ranges"])), "sweep-mean_error_bound")
+    assert drawn["kind"] == "bars" and [one["name"] for one in drawn["series"]] == ["[0.1, 0.3]", "[0.1, 0.6]", "[0.1, 0.9]"]
+
+
+def test_names_are_never_markup(evil, sweep, study):
+    for inputs in ([evil], [sweep], [study], [evil, sweep, study]):
+        html = page.make(inputs)
+        assert EVIL not in html and "<img" not in html and "<!--" not in html
+        assert html.count("<script") == 2 and html.count("</script>") == 2
+    data = data_of(page.make([evil]))
+    assert data["title"] == EVIL and EVIL in table(data, "means")["columns"]
+
+
+def test_the_page_loads_nothing(quickstart):
+    html = page.make([quickstart])
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', html)[1]
+    assert policy.startswith("default-src 'none'") and "unsafe" not in policy
+    assert "http://" not in html.replace("http://www.w3.org/2000/svg", "") and "https://" not in html
+    assert "innerHTML" not in html and "document.write" not in html
+
+
+def test_many_points_are_thinned_evenly_and_that_is_said():
+    kept = evenly(range(100_000), POINTS)
+    assert (
+        len(kept) == POINTS and kept[0] == 0 and kept[-1] == 99_999 and 49 <= min(np.diff(kept)) <= max(np.diff(kept)) <= 51
+    )
+
+
+def test_an_interrupted_run_is_shown_up_to_where_it_is(quickstart, tmp_path):
+    broken = tmp_path / "broken"
+    shutil.copytree(quickstart, broken)
+    (broken / "ledger.parquet").unlink()
+    info = fm.read_run(broken) | {"outcome": "interrupted", "error": "KeyboardInterrupt: "}
+    (broken / "run.json").write_text(json.dumps(info))
+    data, whole = data_of(page.make([broken])), data_of(page.make([quickstart]))
+    assert data["notices"] == ["This run was interrupted; 5 complete rounds are shown."]
+    sold = [[p[1] for p in chart(one, "privacy")["series"][0]["points"]] for one in (data, whole)]
+    assert np.allclose(*sold)  # without a ledger the gradients say the same
+
+
+def test_a_run_that_was_killed_before_its_first_round_says_so(quickstart, tmp_path):
+    (tmp_path / "run.json").write_text(json.dumps(fm.read_run(quickstart) | {"outcome": "running"}))
+    data = data_of(page.make([tmp_path]))
+    assert "not one round" in data["notices"][0] and data["charts"] == []
+
+
+def test_what_is_not_a_result_gets_a_clear_sentence(tmp_path, sweep):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text.txt").write_text("x")
+    (tmp_path / "wrong.parquet").write_text("x")
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "sweep.json").write_text("{}")
+    for name, words in (
+        ("empty", "not something to report on"),
+        ("text.txt", "not something to report on"),
+        ("wrong.parquet", "not the file of a probe"),
+        ("begun", "has not finished"),
+        ("nowhere", "there is no"),
+    ):
+        with pytest.raises(InputError, match=words):
+            sources.read(tmp_path / name)
+
+
+def test_the_command_writes_into_the_directory_and_nothing_over(quickstart, paid_as_bid, tmp_path):
+    run = tmp_path / "my run"
+    shutil.copytree(quickstart, run)
+    first = flmarket("report", run, "--json")
+    assert first.returncode == 0, first.stderr
+    assert json.loads(first.stdout)["report"] == str(run / "report.html")
+    again = flmarket("report", run)
+    assert again.returncode == 2 and "--force" in again.stderr and "Traceback" not in again.stderr
+    assert flmarket("report", run, "--force").returncode == 0
+    assert flmarket("report", run, paid_as_bid, cwd=tmp_path).returncode == 0 and (tmp_path / "report.html").exists()
+    wrong = flmarket("report", tmp_path / "nowhere")
+    assert wrong.returncode == 2 and "there is no" in wrong.stderr

@@ -54,7 +54,7 @@ def read(path: Path) -> Source:
     return Source(
         label=path.resolve().name,
         kind="sweep",
-        title=str(scenario.get("name", path.resolve().name)),
+        title=str(scenario.get("name") or facts.get("name") or path.resolve().name),
         description=str(scenario.get("description", "")),
         notices=[f"{len(failed)} of {len(rows)} rows are of runs that did not finish; they are in no mean."]
         if failed

@@ -8,21 +8,19 @@ the same weights serve any.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor, nn
 
 from flmarket_sim.aggregation.differentiable import error_bound_under
 from flmarket_sim.errors import InputError
-from flmarket_sim.mechanism_design import checkpoints
 from flmarket_sim.mechanism_design.checkpoints import Learned
+from flmarket_sim.mechanism_design.epochs import Progress, keep, run_epochs
 from flmarket_sim.mechanism_design.price_network import PriceNetwork, Standing
 from flmarket_sim.mechanism_design.types import Types, TypeSampler
 from flmarket_sim.scenario import Scenario
@@ -32,7 +30,6 @@ NAME = "seq-price"
 BIDDERS = (5, 7, 10, 15, 20, 30, 50)
 NOT_SOLD = 0.02  # privacy loss that stands for none, so that the slope of the error is a number
 WORST = 60.0  # error bounds are cut here
-Progress = Callable[[int, int, dict[str, float]], None]
 
 
 @dataclass(frozen=True)
@@ -275,21 +272,7 @@ def train(
     """
     markets = [scenario, *also]
     trainer = Trainer(markets, rule, settings, seed, levels, size)
-    unfinished = out.with_name(out.name + ".training")
-    if unfinished.exists():
-        trainer.restore(torch.load(unfinished, weights_only=True))
-    recent: list[dict[str, float]] = []
-    while trainer.step < settings.steps:
-        recent.append(trainer.advance())
-        if trainer.step % settings.steps_per_epoch == 0 or trainer.step == settings.steps:
-            means = {key: sum(row[key] for row in recent) / len(recent) for key in recent[0]}
-            trainer.history.append({"step": float(trainer.step), **means})
-            recent = []
-            fresh = unfinished.with_name(unfinished.name + ".new")
-            torch.save(trainer.state(), fresh)
-            fresh.replace(unfinished)
-        if progress is not None:
-            progress(trainer.step, settings.steps, trainer.history[-1] if trainer.history else {})
+    run_epochs(trainer, settings.steps, settings.steps_per_epoch, out, progress)
     facts = trainer.network.shape_facts | {
         "rule": rule,
         "preset": settings.preset,
@@ -300,7 +283,4 @@ def train(
         "metrics": trainer.history[-1],
     }
     learned = Learned(trainer.network.eval(), mechanism, True, True, facts)
-    pq.write_table(pa.Table.from_pylist(trainer.history), out.with_suffix(".metrics.parquet"))
-    checkpoints.save(out, learned)
-    unfinished.unlink(missing_ok=True)
-    return learned
+    return keep(learned, trainer.history, out)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor, nn
 
 from flmarket_sim.aggregation.differentiable import error_bound_under
 from flmarket_sim.errors import InputError
-from flmarket_sim.mechanism_design import checkpoints
 from flmarket_sim.mechanism_design.checkpoints import Learned
+from flmarket_sim.mechanism_design.epochs import Progress, keep, run_epochs
 from flmarket_sim.mechanism_design.level_outcome import LevelOutcome, Reports, outcome_of
 from flmarket_sim.mechanism_design.menu_network import MenuNetwork
 from flmarket_sim.mechanism_design.misreports import ascended_lies, best_lies, told, utility_of_lie
@@ -25,7 +22,6 @@ from flmarket_sim.mechanism_design.types import Types, TypeSampler
 from flmarket_sim.scenario import Scenario
 
 MECHANISMS = {"regretnet": (1, False), "m-regretnet": (8, False), "dm-regretnet": (8, True)}  # levels, deterministic
-Progress = Callable[[int, int, dict[str, float]], None]
 
 
 @dataclass(frozen=True)
@@ -246,19 +242,7 @@ def train(
 ) -> Learned:
     """Trains a mechanism into `out` (.safetensors), metrics beside it. An unfinished training beside it is taken up again."""
     trainer = Trainer(mechanism, scenario, rule, settings, seed, levels)
-    unfinished = out.with_name(out.name + ".training")
-    if unfinished.exists():
-        trainer.restore(torch.load(unfinished, weights_only=True))
-    recent: list[dict[str, float]] = []
-    while trainer.step < settings.steps:
-        recent.append(trainer.advance())
-        if trainer.step % settings.steps_per_epoch == 0 or trainer.step == settings.steps:
-            means = {key: sum(row[key] for row in recent) / len(recent) for key in recent[0]}
-            trainer.history.append({"step": float(trainer.step), **means})
-            recent = []
-            _save_state(unfinished, trainer)
-        if progress is not None:
-            progress(trainer.step, settings.steps, trainer.history[-1] if trainer.history else {})
+    run_epochs(trainer, settings.steps, settings.steps_per_epoch, out, progress)
     facts = {
         "rule": rule,
         "preset": settings.preset,
@@ -269,13 +253,4 @@ def train(
         "metrics": trainer.history[-1],
     }
     learned = Learned(trainer.network.eval(), mechanism, trainer.deterministic, True, facts)
-    pq.write_table(pa.Table.from_pylist(trainer.history), out.with_suffix(".metrics.parquet"))
-    checkpoints.save(out, learned)
-    unfinished.unlink(missing_ok=True)
-    return learned
-
-
-def _save_state(path: Path, trainer: Trainer) -> None:
-    fresh = path.with_name(path.name + ".new")
-    torch.save(trainer.state(), fresh)
-    fresh.replace(path)
+    return keep(learned, trainer.history, out)

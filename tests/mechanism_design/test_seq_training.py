@@ -9,7 +9,7 @@ import torch
 
 import flmarket_sim as fm
 from flmarket_sim.errors import InputError
-from flmarket_sim.mechanism_design import seq_training
+from flmarket_sim.mechanism_design import checkpoints, seq_training
 from flmarket_sim.scenario_file import build_scenario
 
 MARKET = build_scenario({"data": {"name": "synthetic", "records": 3000}, "owners": {"count": 40}, "market": {"bidders": 4}})
@@ -64,9 +64,7 @@ def test_training_plays_what_is_deployed(tmp_path):
     trainer = seq_training.Trainer([MARKET], "opt-aggr", replace(SMALL, mixed=0.0))
     for _ in range(10):
         trainer.advance()
-    seq_training.checkpoints.save(
-        path, seq_training.Learned(trainer.network, "seq-price", True, True, trainer.network.shape_facts)
-    )
+    checkpoints.save(path, seq_training.Learned(trainer.network, "seq-price", True, True, trainer.network.shape_facts))
     types = trainer._draw()
     with torch.no_grad():
         seen, size, _ = seq_training.play(trainer.network, types, 0.01)

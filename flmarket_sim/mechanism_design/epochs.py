@@ -1,0 +1,58 @@
+"""A training from start to end, whatever is trained: epochs, a state beside the weights to go on from, metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from flmarket_sim.mechanism_design import checkpoints
+from flmarket_sim.mechanism_design.checkpoints import Learned
+
+Progress = Callable[[int, int, dict[str, float]], None]
+
+
+class Steps(Protocol):
+    """What is trained: one step at a time, its state as tensors and plain data, a row of metrics an epoch."""
+
+    step: int
+    history: list[dict[str, float]]
+
+    def advance(self) -> dict[str, float]: ...
+    def state(self) -> dict[str, Any]: ...
+    def restore(self, state: dict[str, Any]) -> None: ...
+
+
+def run_epochs(trainer: Steps, steps: int, steps_per_epoch: int, out: Path, progress: Progress | None) -> None:
+    """Takes all steps, from where an unfinished training beside `out` was left."""
+    unfinished = _unfinished(out)
+    if unfinished.exists():
+        trainer.restore(torch.load(unfinished, weights_only=True))
+    recent: list[dict[str, float]] = []
+    while trainer.step < steps:
+        recent.append(trainer.advance())
+        if trainer.step % steps_per_epoch == 0 or trainer.step == steps:
+            means = {key: sum(row[key] for row in recent) / len(recent) for key in recent[0]}
+            trainer.history.append({"step": float(trainer.step), **means})
+            recent = []
+            fresh = unfinished.with_name(unfinished.name + ".new")
+            torch.save(trainer.state(), fresh)
+            fresh.replace(unfinished)
+        if progress is not None:
+            progress(trainer.step, steps, trainer.history[-1] if trainer.history else {})
+
+
+def keep(learned: Learned, history: list[dict[str, float]], out: Path) -> Learned:
+    """Writes weights and metrics; the state to go on from is not needed any more."""
+    pq.write_table(pa.Table.from_pylist(history), out.with_suffix(".metrics.parquet"))
+    checkpoints.save(out, learned)
+    _unfinished(out).unlink(missing_ok=True)
+    return learned
+
+
+def _unfinished(out: Path) -> Path:
+    return out.with_name(out.name + ".training")

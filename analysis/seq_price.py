@@ -13,13 +13,13 @@ import argparse
 import csv
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
 import flmarket_sim as fm
+from flmarket_sim.report import figures
+from flmarket_sim.study.contract import Plot
 
-plt.switch_backend("Agg")
 ROOT = Path(__file__).parents[1]
 FACTORS = np.round(np.arange(0.1, 2.01, 0.1), 1)
 USELESS = 100.0  # error bound: less than one seller with e = 0.28 gives
@@ -152,20 +152,15 @@ def table(rows: list[dict[str, object]], market: str) -> str:
     return markdown(lines)
 
 
-def draw(rows: list[dict[str, object]]) -> plt.Figure:
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
-    colours = ("#009E73", "#56B4E9", "#0072B2", "#D55E00", "#E69F00", "#000000")  # Okabe and Ito: safe for the colour-blind
-    names = list(dict.fromkeys(row["mechanism"] for row in rows))
-    for axis, market in zip(axes, HOME, strict=True):
-        for name, colour in zip(names, colours, strict=True):
-            mine = [r for r in rows if (r["market"], r["mechanism"]) == (market, name) and r["budget_factor"] != "uniform"]
-            line = "--" if name == "first-best" else "-"
-            axis.plot(FACTORS, [r["error_bound"] for r in mine], line, color=colour, linewidth=1.5, label=name)
-        axis.set(title=market, xlabel="budget / value of everything for sale", yscale="log")
-        axis.grid(alpha=0.3, which="both", linewidth=0.5)
-    axes[0].set_ylabel("mean error bound")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
-    return figure
+def draw(rows: list[dict[str, object]], path: Path) -> None:
+    drawn = [
+        row | {"budget_factor": float(row["budget_factor"]), "error_bound": float(row["error_bound"])}
+        for row in rows
+        if row["budget_factor"] != "uniform"
+    ]
+    label = "budget / value of everything for sale"
+    plot = Plot("budget_factor", "error_bound", "mechanism", label, "mean error bound", log=True, panel="market")
+    figures.draw(drawn, plot, path)
 
 
 if __name__ == "__main__":
@@ -181,7 +176,7 @@ if __name__ == "__main__":
             writer = csv.DictWriter(file, home[0].keys(), lineterminator="\n")
             writer.writeheader()
             writer.writerows(home)
-        draw(home).savefig(target.with_suffix(".png"), dpi=150)
+        draw(home, target.with_suffix(".png"))
         for market in HOME:
             print(table(home, market), end="\n\n")
     print(markdown(abroad(options.markets)))

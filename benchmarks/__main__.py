@@ -1,4 +1,7 @@
-"""Runs every benchmark and writes benchmarks/results.md. `python -m benchmarks NAME...` runs some of them and only prints."""
+"""Runs every benchmark and writes benchmarks/results.md. `python -m benchmarks NAME...` runs some of them and only prints.
+
+`--quick` is handed to the benchmarks that know it (`scale`): smaller sizes, one turn, no figures.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,25 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("aggregation", "learning_run", "throughput", "disk", "population", "learned", "sweep")
+NAMES = (
+    "aggregation",
+    "learning_run",
+    "throughput",
+    "disk",
+    "population",
+    "learned",
+    "sweep",
+    "crash_safety",
+    "many_events",
+    "scale",
+)
+QUICK = ("scale",)
 
 
 def main() -> None:
-    chosen = sys.argv[1:] or NAMES
+    asked = [name for name in sys.argv[1:] if name != "--quick"]
+    quick = "--quick" in sys.argv
+    chosen = asked or NAMES
     unknown = set(chosen) - set(NAMES)
     if unknown:
         sys.exit(f"unknown benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
@@ -19,13 +36,13 @@ def main() -> None:
     for name in chosen:
         print(f"== {name}", file=sys.stderr, flush=True)
         # each in a process of its own: memory and caches of one do not colour the next
-        done = subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], capture_output=True, text=True)
-        sys.stderr.write(done.stderr)
+        options = ["--quick"] if quick and name in QUICK else []
+        done = subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *options], stdout=subprocess.PIPE, text=True)
         if done.returncode:
             sys.exit(f"{name} failed")
         print(done.stdout, flush=True)
         parts.append(done.stdout.strip())
-    if not sys.argv[1:]:
+    if not asked and not quick:
         head = f"# Benchmarks\n\nMeasured by `make bench` on {platform.machine()}, Python {platform.python_version()}; times are the "
         head += "best of several turns, ratios of one run.\n"
         Path(__file__).with_name("results.md").write_text(head + "\n" + "\n\n".join(parts) + "\n")

@@ -1,4 +1,4 @@
-"""The market as its authors run it: the baseline of `learning_run`, written from scratch.
+"""The market as its authors run it: the baseline of `learning_run` and `scale`, written from scratch.
 
 What it has in common with their published code is how the work is done: each round builds Problem 3 in its matrix form over
 2k variables and a cvxpylayers layer of it, solves it once, deep-copies the torch model for every winner, differentiates
@@ -38,13 +38,13 @@ def aggregation_weights(loss: np.ndarray, size: np.ndarray, clip: float) -> torc
     return found[:k]
 
 
-def run(scenario: Scenario, data: Dataset, loader: bool = True) -> float:
-    """All rounds of a scenario; returns the last accuracy."""
+def run(scenario: Scenario, data: Dataset, loader: bool = True, model: torch.nn.Module | None = None) -> float:
+    """All rounds of a scenario; returns the last accuracy. The model is a linear one unless one is given."""
     streams = Streams(scenario.seed)
     population = create_population(scenario, streams, data.train_y)
     auction = fm.auctions.create(scenario.auction.name)
     money = draw_money(streams, scenario.budget, 0, scenario.rounds)
-    model = torch.nn.Linear(data.train_x.shape[1], len(data.classes))
+    model = model or torch.nn.Linear(data.train_x.shape[1], len(data.classes))
     train_x, train_y = torch.from_numpy(data.train_x), torch.from_numpy(data.train_y)
     test = TensorDataset(torch.from_numpy(data.test_x), torch.from_numpy(data.test_y))
     clip, accuracy = scenario.privacy.clip, 0.0

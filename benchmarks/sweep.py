@@ -1,6 +1,7 @@
 """A sweep of paper-size runs on digits: one process against two, and what a sweep costs beyond its runs.
 
-`python -m benchmarks.sweep [RUNS]`; 1,000 by default. The run itself is measured in this process, on the same scenarios.
+`python -m benchmarks.sweep [RUNS [TURNS]]`; 1,000 in 4 turns by default, which takes about ten minutes. The run itself is measured
+in this process, on the same scenarios.
 """
 
 from __future__ import annotations
@@ -49,10 +50,11 @@ def two_alone(text: str) -> float:
 
 def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    seeds = max(1, runs // (20 * TURNS))
+    turns = int(sys.argv[2]) if len(sys.argv) > 2 else TURNS
+    seeds = max(1, runs // (20 * turns))
     folder = Path(tempfile.mkdtemp())
     seconds = dict.fromkeys(("alone", "two alone", "one", "two"), 0.0)
-    for turn in range(TURNS):
+    for turn in range(turns):
         text = f"seed = {turn * seeds}" + MARKET.format(seeds=seeds)
         seconds["alone"] += runs_alone(text)
         seconds["two alone"] += two_alone(text)
@@ -63,11 +65,11 @@ def main() -> None:
         same = {(folder / f"{turn} {side}" / "summary.parquet").read_bytes() for side in ("one", "two")}
         assert len(same) == 1, "one and two processes must give the same bytes"
     shutil.rmtree(folder)
-    count = TURNS * seeds * 20
+    count = turns * seeds * 20
     each = {side: spent / count * 1000 for side, spent in seconds.items()}
     gives = seconds["alone"] / seconds["two alone"]
     print(
-        f"""## A sweep of {count:,} runs (100 rounds on digits, 10 bidders), summaries only, in {TURNS} turns
+        f"""## A sweep of {count:,} runs (100 rounds on digits, 10 bidders), summaries only, in {turns} turns
 
 | what | time | a run | speed-up by the second process |
 |---|---|---|---|
@@ -76,7 +78,7 @@ def main() -> None:
 | `flmarket sweep`, one process: plan, start, runs, parts, summary | {seconds["one"]:.1f} s | {each["one"]:.1f} ms | |
 | `flmarket sweep`, two processes | {seconds["two"]:.1f} s | {each["two"]:.1f} ms | {seconds["one"] / seconds["two"]:.2f} |
 
-Overhead beyond the runs: {each["one"] - each["alone"]:.1f} ms a run with {count // TURNS} runs a turn, the start of the process included.
+Overhead beyond the runs: {each["one"] - each["alone"]:.1f} ms a run with {count // turns} runs a turn, the start of the process included.
 One and two processes write the same bytes."""
     )
 

@@ -6,18 +6,21 @@ import re
 from pathlib import Path
 
 from flmarket_sim.eventlog.schema import KINDS
+from flmarket_sim.eventlog.visibility import PARTIES, seen_by
 
 PAGE = Path(__file__).with_name("event-log.md")
 BETWEEN = re.compile(r"(<!-- made by:.*?-->\n).*?(\n<!-- end -->)", re.DOTALL)
 
 
 def table() -> str:
-    lines = ["| kind | column | type | meaning |", "|---|---|---|---|"]
-    for kind, columns in KINDS.items():
+    lines = ["| kind | column | type | seen by | meaning |", "|---|---|---|---|---|"]
+    for name, columns in KINDS.items():
+        kind = f"{name}: {', '.join(f'{sender} to {receiver}' for sender, receiver in PARTIES[name])}"
         for column in columns:
             shown = "name" if column.names is not None else str(column.type)
             values = f" ({', '.join(column.names)})" if column.names else ""
-            lines.append(f"| {kind} | {column.name} | {shown} | {column.meaning}{values} |")
+            seen = ", ".join(seen_by(name, column)) or "nobody"
+            lines.append(f"| {kind} | {column.name} | {shown} | {seen} | {column.meaning}{values} |")
             kind = ""
     return "\n".join(lines)
 

@@ -9,20 +9,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flmarket_sim import valuation
-from flmarket_sim.errors import InputError
+from flmarket_sim.errors import InputError, shown
 
 Floats = NDArray[np.float64]
+MOST_LEVELS = 100_000
+
+
+def _numbers(name: str, values: ArrayLike) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"{name} must be an array of numbers: {error}") from None
 
 
 def _matrix(name: str, values: ArrayLike, *, minimum: float, strict: bool = False) -> Floats:
-    array = np.asarray(values, dtype=np.float64)
+    array = _numbers(name, values)
     if array.ndim != 2:
         raise InputError(f"{name} must have shape (K, n), got {array.shape}")
     wrong = ~np.isfinite(array) | (array <= minimum if strict else array < minimum)
     if wrong.any():
         k, i = np.argwhere(wrong)[0]
         sign = ">" if strict else ">="
-        raise InputError(f"{name}[{k}, {i}] is {array[k, i]}; it must be finite and {sign} {minimum:g}")
+        raise InputError(
+            f"{name}[{k}, {i}] (market {k}, owner {i}) is {array[k, i]}; it must be finite and {sign} {minimum:g}"
+        )
     return array
 
 
@@ -76,8 +86,8 @@ class Profiles:
 
     def bids(self, levels: int = 8) -> BidBatch:
         """The truthful report at `levels` equal shares of each privacy budget."""
-        if levels < 1:
-            raise InputError(f"levels must be at least 1, got {levels}")
+        if not isinstance(levels, int | np.integer) or not 1 <= levels <= MOST_LEVELS:
+            raise InputError(f"levels must be a whole number of at least 1 and at most {MOST_LEVELS}, got {levels}")
         shares = np.arange(1, levels + 1) / levels
         loss = self.privacy_budget[..., None] * shares
         values = valuation.value(
@@ -87,6 +97,12 @@ class Profiles:
             loss,
             self._step_cost[..., None],
         )
+        if not np.isfinite(values[..., -1]).all():
+            k, i = np.argwhere(~np.isfinite(values[..., -1]))[0]
+            raise InputError(
+                f"market {k}, owner {i}: a privacy budget of {self.privacy_budget[k, i]:g} with rate {self.rate[k, i]:g} and "
+                f"{self.data_size[k, i]:g} records is worth more than any number ({valuation.FAMILIES[self.family[k, i]]} family)"
+            )
         return BidBatch(values, self.privacy_budget, self.data_size)
 
     def take(self, rows: Any) -> Profiles:
@@ -112,7 +128,7 @@ class BidBatch:
     data_size: Any
 
     def __post_init__(self) -> None:
-        values = np.asarray(self.values, dtype=np.float64)
+        values = _numbers("values", self.values)
         budget = _matrix("privacy_budget", self.privacy_budget, minimum=0.0, strict=True)
         size = _matrix("data_size", self.data_size, minimum=1.0)
         if values.ndim != 3 or values.shape[2] < 1 or not values.shape[:2] == budget.shape == size.shape:
@@ -124,7 +140,8 @@ class BidBatch:
         if not np.isfinite(values).all() or (rising < 0).any():
             k, i, m = np.argwhere(~np.isfinite(values) | (rising < 0))[0]
             raise InputError(
-                f"values[{k}, {i}] = {values[k, i].tolist()} is not a valuation: it must be finite, at least 0 and "
+                f"values[{k}, {i}] (market {k}, owner {i}) = {shown(values[k, i].tolist())} is not a valuation: "
+                f"it must be finite, at least 0 and "
                 f"non-decreasing over the levels (level {m + 1} is not)"
             )
         object.__setattr__(self, "values", values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -13,7 +14,19 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from flmarket_sim import cli_audit, cli_data, cli_probe, cli_report, cli_study, cli_sweep, registry
+from flmarket_sim import (
+    cli_audit,
+    cli_data,
+    cli_privacy,
+    cli_probe,
+    cli_report,
+    cli_reproduce,
+    cli_resume,
+    cli_study,
+    cli_sweep,
+    cli_view,
+    registry,
+)
 from flmarket_sim.cli_output import (
     AsJson,
     Overrides,
@@ -27,19 +40,42 @@ from flmarket_sim.cli_output import (
 from flmarket_sim.errors import FlmarketError, InputError
 
 app = typer.Typer(
-    help="A laboratory for markets of locally private gradients.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.add_typer(cli_data.app, name="data")
+app.add_typer(cli_privacy.app, name="privacy")
 app.command()(cli_probe.probe)
 app.command()(cli_study.study)
 app.command()(cli_sweep.sweep)
 app.command()(cli_audit.audit)
 app.command()(cli_report.report)
+app.command()(cli_reproduce.reproduce)
+app.command()(cli_resume.resume)
+app.command()(cli_view.view)
 
-ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file (TOML).")]
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        from flmarket_sim import __version__
+
+        stdout.print(f"flmarket {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def flmarket(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
+    """A laboratory for markets of locally private gradients."""
+
+
+ScenarioFile = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="A scenario file, or a shipped one by name: quickstart.")
+]
 
 
 @app.command()
@@ -48,6 +84,9 @@ def run(
     overrides: Overrides = None,
     seed: Annotated[int | None, typer.Option(help="Another seed.")] = None,
     out: Annotated[Path | None, typer.Option(help="Directory for the run; new or empty.")] = None,
+    view: Annotated[
+        str | None, typer.Option(help="Write only what broker, buyer, buyer:NAME or owner:17 sees of it.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a scenario and write every event to Parquet."""
@@ -57,12 +96,15 @@ def run(
 
     settings = list(overrides or ()) + ([] if seed is None else [f"seed={seed}"])
     loaded = load_scenario(scenario, settings)
+    if view is not None:
+        cli_view.run_view(loaded, view, out or free_folder(f"{loaded.name}-{view}", "view"), as_json)
+        return
     folder = out or free_folder(loaded.name, loaded.digest())
     try:
         with progress(loaded.name) as report:
             finished = simulation.run(loaded, folder, progress=report)
     except KeyboardInterrupt:
-        raise FlmarketError(f"interrupted; the log up to here is complete and readable in {folder}") from None
+        raise cli_resume.interrupted(folder) from None
     if as_json:
         print_json(summarise(finished.path) | {"scenario_sha256": finished.info["scenario_sha256"]})
     else:
@@ -118,7 +160,7 @@ def list_(
     what: Annotated[str, typer.Argument(help=f"One of {', '.join(_LISTED)}, scenarios.")],
     as_json: AsJson = False,
 ) -> None:
-    """Names that scenarios can use, and the scenarios that are here."""
+    """Names that scenarios can use, and the scenarios that are here; where none are, those that come with flmarket."""
     if what == "scenarios":
         rows = _scenarios()
     elif what in _LISTED:
@@ -249,16 +291,16 @@ def _described(known: registry.Registry, name: str) -> dict[str, str]:
 def _scenarios() -> list[dict[str, str]]:
     from flmarket_sim.errors import ScenarioError
     from flmarket_sim.scenario_file import load_scenario
+    from flmarket_sim.shipped import scenario_names
 
+    here = [str(path) for path in sorted(Path("scenarios").rglob("*.toml"))]
     rows = []
-    for path in sorted(Path("scenarios").rglob("*.toml")):
+    for name in here or scenario_names():
         try:
-            about = load_scenario(path).description
+            about = load_scenario(name).description
         except ScenarioError:
             about = "not valid: run 'flmarket validate' on it"
-        rows.append({"file": str(path), "about": about})
-    if not rows:
-        raise InputError("there is no folder 'scenarios' with scenario files here")
+        rows.append({"scenario": name, "about": about})
     return rows
 
 
@@ -268,6 +310,9 @@ def _interrupt(*_: object) -> None:
 
 def main() -> None:
     """Runs the command line; what a user can get wrong ends in one clear paragraph."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files may be no text
     signal.signal(signal.SIGTERM, _interrupt)  # being asked to stop is an interruption: files are completed first
     try:
         app()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -36,6 +37,11 @@ def progress(what: str, step: str = "rounds") -> Iterator[Callable[..., None]]:
             bar.update(task, completed=done, total=total, description=f"{what}: {step}{shown}")
 
         yield report
+
+
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def print_rows(rows: list[dict[str, str]]) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from flmarket_sim import registry
 from flmarket_sim.cli_output import AsJson, Overrides, free_folder, print_json, progress, stdout
 from flmarket_sim.errors import InputError
-from flmarket_sim.folders import claim
 
 
 def study(
@@ -28,18 +26,9 @@ def study(
     if loaded.study is None:
         known = ", ".join(registry.studies.names())
         raise InputError(f"{scenario} asks no question: it has no [study] table with a name, one of {known}")
-    asked: Any = registry.studies.create(loaded.study.name, **loaded.study.options)
     folder = out or free_folder(f"study-{loaded.name}", loaded.digest())
-    claim(folder, "study")
-    began = time.perf_counter()
-    try:
-        with progress(loaded.name, loaded.study.name) as tell:
-            finding = asked.run(loaded, tell)
-    except BaseException:
-        folder.rmdir()  # empty still: nothing to keep
-        raise
-    seconds = time.perf_counter() - began
-    report.write(finding, loaded, folder, seconds)
+    with progress(loaded.name, loaded.study.name) as tell:
+        finding, seconds = report.run_study(loaded, folder, tell)
     if as_json:
         print_json({"directory": str(folder), "seconds": seconds, "rows": finding.rows, "sentences": finding.sentences})
         return

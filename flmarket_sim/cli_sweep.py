@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flmarket_sim.cli_output import AsJson, Overrides, print_json, progress, stderr, stdout
-from flmarket_sim.errors import FlmarketError
+from flmarket_sim.cli_output import AsJson, Overrides, cores, print_json, progress, stderr, stdout
+from flmarket_sim.errors import FlmarketError, InputError
+
+if TYPE_CHECKING:
+    from flmarket_sim.study.workers import Crew
 
 
 def sweep(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file with a [sweep] table.")],
     overrides: Overrides = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; by default one a core.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; by default one a core. With --cluster slurm: jobs; by default one.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS|local|slurm", help="Run on Dask workers; docs/clusters.md says how.")
+    ] = None,
+    cluster_options: Annotated[
+        list[str] | None, typer.Option("--cluster-option", metavar="KEY=VALUE", help="Of a SLURM job, e.g. memory=8GB.")
+    ] = None,
+    cluster_wait: Annotated[float, typer.Option(min=1.0, help="Seconds that a cluster may be without a worker.")] = 300.0,
     plan: Annotated[bool, typer.Option("--plan", help="Print the table of runs and stop.")] = False,
     out: Annotated[Path | None, typer.Option(help="Directory of the sweep: a new one, or this sweep's to go on.")] = None,
     as_json: AsJson = False,
@@ -34,13 +45,16 @@ def sweep(
     if plan and as_json:
         print_json(report.plan_rows(planned, finished))
         return
+    if cluster is None and cluster_options:
+        raise InputError("--cluster-option needs --cluster slurm")
     if plan or not as_json:
         (stdout if plan else stderr).print(report.plan_table(planned, finished))
     if plan:
         return
+    crew = None if cluster is None else _crew(cluster, workers, cluster_options or [], cluster_wait)
     try:
         with progress(planned.name, "runs") as tell:
-            summary = run_sweep(planned, folder, workers or _cores(), tell)
+            summary = run_sweep(planned, folder, workers or cores(), tell, crew)
     except KeyboardInterrupt:
         raise FlmarketError(f"interrupted; what is done is in {folder}, and the same command goes on from there") from None
     failed = summary.column("outcome").to_pylist().count("failed")
@@ -54,5 +68,14 @@ def sweep(
         raise typer.Exit(1)
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _crew(where: str, workers: int | None, options: list[str], wait: float) -> Crew:
+    try:
+        from flmarket_sim.study.cluster_places import crew_at
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] == "flmarket_sim":
+            raise
+        raise InputError(f"--cluster needs {error.name}, which is not here: pip install 'flmarket-sim[cluster]'") from None
+    workers = cores() if where == "local" and workers is None else workers
+    return crew_at(
+        where, workers, options, wait, lambda text: stderr.print(text, highlight=False, markup=False, soft_wrap=True)
+    )

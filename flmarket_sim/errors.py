@@ -3,8 +3,10 @@
 Everything a user can get wrong raises one of these; the command line prints the message and no traceback.
 """
 
+import reprlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class FlmarketError(Exception):
@@ -25,6 +27,24 @@ class DataError(FlmarketError):
 
 class ContractError(FlmarketError):
     """A plug-in broke the contract of its kind (shapes, signs, budgets)."""
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 120
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = 20
+LONGEST = 2_000  # characters of one value, or of one reason, in a message
+
+
+def shown(value: Any) -> str:
+    """A value in a message: as Python writes it, but never pages of it, whatever a file holds."""
+    if isinstance(value, int) and value.bit_length() > 400:
+        return f"a number of {value.bit_length()} bits"
+    return shortened(_SHORT.repr(value))
+
+
+def shortened(text: str) -> str:
+    """A reason that somebody else's code gave, cut where it becomes endless."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text):,} characters)"
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 
 import pydantic
 
-from flmarket_sim.errors import InputError
+from flmarket_sim.errors import InputError, shortened, shown
 
 
 class Registry:
@@ -65,9 +65,9 @@ class Registry:
             checked = model.model_validate(options)
         except pydantic.ValidationError as error:
             allowed = ", ".join(model.model_fields) or "none"
-            lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {e['input']!r})" for e in error.errors()]
+            lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {shown(e['input'])})" for e in error.errors()]
             raise InputError(f"{self.kind} {name!r}: {'; '.join(lines)}; options: {allowed}") from None
-        return self.construct(name, cls, {key: getattr(checked, key) for key in checked.model_fields_set})
+        return self.construct(name, cls, chosen(checked))
 
     def construct(self, name: str, cls: Any, options: dict[str, Any]) -> Any:
         """The class called with options; whatever its constructor objects to is an error about the plug-in."""
@@ -76,12 +76,14 @@ class Registry:
         except InputError:
             raise
         except Exception as error:  # foreign code may fail in any way
-            raise InputError(f"{self.kind} {name!r} cannot be made: {type(error).__name__}: {error}") from error
+            raise InputError(
+                f"{self.kind} {name!r} cannot be made: {type(error).__name__}: {shortened(str(error))}"
+            ) from error
 
     def unknown(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self.names(), 1)
+        near = difflib.get_close_matches(name[:100], self.names(), 1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        return f"unknown {self.kind} {name!r}{hint} Known: {', '.join(self.names())}, or 'module:Class'"
+        return f"unknown {self.kind} {shown(name)}{hint} Known: {', '.join(self.names())}, or 'module:Class'"
 
     def describe(self, name: str) -> str:
         """The first line of the plug-in's docstring."""
@@ -103,18 +105,27 @@ def load(target: str, kind: str, needs: tuple[str, ...] = ()) -> Any:
     module_name, _, attribute = target.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # a plug-in's module may fail in any way; the user must learn which one and why
-        raise InputError(f"{kind} {target!r}: module {module_name!r} cannot be imported: {error!r}") from error
-    found = getattr(module, attribute, None)
+        found = getattr(module, attribute, None)
+    except (Exception, SystemExit) as error:  # a plug-in's module may fail in any way; the user must learn which one and why
+        raise InputError(
+            f"{kind} {shown(target)}: module {shown(module_name)} cannot be imported: {shown(error)}"
+        ) from error
     if found is None:
-        near = difflib.get_close_matches(attribute, dir(module), 1)
+        near = difflib.get_close_matches(attribute[:100], dir(module), 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise InputError(f"{kind} {target!r}: module {module_name!r} has no {attribute!r}{hint}")
+        raise InputError(f"{kind} {shown(target)}: module {module_name!r} has no {shown(attribute)}{hint}")
     missing = [need for need in needs if not hasattr(found, need)]
-    if not isinstance(found, type) or missing:
-        why = f"it has no {' and no '.join(missing)}" if isinstance(found, type) else "it is not a class"
+    nameless = "name" in needs and not isinstance(getattr(found, "name", None), str)
+    if not isinstance(found, type) or missing or nameless:
+        why = f"it has no {' and no '.join(missing)}" if missing else "its `name` is not text"
+        why = why if isinstance(found, type) else "it is not a class"
         raise InputError(f"{target!r} is not a kind of {kind}: {why}")
     return found
+
+
+def chosen(checked: pydantic.BaseModel) -> dict[str, Any]:
+    """The options that were given, as their types say."""
+    return {key: getattr(checked, key) for key in checked.model_fields_set}
 
 
 def options_model(cls: Any, skip: int = 0) -> type[pydantic.BaseModel]:
@@ -250,6 +261,10 @@ studies = Registry(
         "coalition": "flmarket_sim.study.collusion:CoalitionStudy",
         "false-names": "flmarket_sim.study.collusion:FalseNamesStudy",
         "arbitrage": "flmarket_sim.study.arbitrage:Arbitrage",
+        "error-by-budget": "flmarket_sim.study.error_by_budget:ErrorByBudget",
+        "accuracy": "flmarket_sim.study.accuracy:Accuracy",
+        "levels": "flmarket_sim.study.levels:Levels",
+        "guarantees": "flmarket_sim.study.guarantees:Guarantees",
     },
     group="flmarket_sim.studies",
     needs=("name", "run"),

@@ -70,11 +70,30 @@ TOO_EXPONENTIAL = (
 LATER_KEYS: tuple[tuple[str | None, str, Any], ...] = (
     ("owners", "behaviours", []),
     ("market", "counterfactual", False),
+    ("privacy", "noise", "simulation"),
     (None, "study", None),
 )  # part, key, default
 SHARES_TOLERANCE = 1e-9
+HARDENED = "hardened"
 Probability = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(gt=0)]
+
+
+def not_repeatable(asked: str) -> str:
+    """Why hardened noise cannot be had together with what was asked."""
+    return (
+        f"hardened noise comes from the operating system and cannot be repeated, but {asked}; "
+        "leave that out, or use noise = 'simulation'"
+    )
+
+
+def asks_for_repetition(seed: bool, sweep: bool, study: bool) -> str | None:
+    """What in a scenario promises that a run can be repeated."""
+    if seed:
+        return "a seed is given, and the same seed must give the same run"
+    if sweep:
+        return "a sweep compares runs of the same seeds"
+    return "a study compares runs of the same seeds" if study else None
 
 
 def too_many_shares(total: float) -> str:
@@ -166,6 +185,10 @@ class Privacy(Part):
     """Local differential privacy of the gradients."""
 
     clip: float = Field(1.0, ge=1e-6, le=1e6, description="L: largest L1 norm of a gradient")
+    noise: Literal["simulation", "hardened"] = Field(
+        "simulation",
+        description="'simulation' can be repeated and is not fit for a release; 'hardened' (OpenDP) is, and takes no seed",
+    )
 
 
 class Budget(Part):
@@ -233,7 +256,16 @@ class Scenario(Part):
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"buyers must have different names; {', '.join(twice)} appears more than once")
+        if not self.repeatable:
+            asked = asks_for_repetition("seed" in self.model_fields_set, False, self.study is not None)
+            if asked is not None:
+                raise ValueError(not_repeatable(asked))
         return self
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the same scenario gives the same run. With hardened noise the owners are the same and the noise is not."""
+        return self.privacy.noise != HARDENED
 
     def resolved_buyers(self) -> tuple[ResolvedBuyer, ...]:
         """The buyers of the market; without a list there is one, called 'buyer'."""
@@ -262,6 +294,13 @@ class Scenario(Part):
                 del table[key]
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def without_nulls(value: Any) -> Any:
+    """What `as_dict` gave as a file would say it: TOML has no null, so what is None is left out."""
+    if isinstance(value, dict):
+        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _seeds(value: Any) -> Any:

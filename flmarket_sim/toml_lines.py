@@ -8,8 +8,10 @@ from collections.abc import Iterator
 Key = str | int
 PathKeys = tuple[Key, ...]
 
-_HEADER = re.compile(r"^\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(#.*)?$")
-_KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
+_HEADER = re.compile(r"^(\[\[?)([^\]]+)\]\]?\s*(#.*)?$")  # no two parts of it can share spaces: it takes one pass
+_KEY = re.compile(r"""^((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
+_QUOTED = re.compile(r"""\"(?:[^"\\]|\\.)*"|'[^']*'""")
+_BETWEEN_KEYS = re.compile(r"[,={}\[\]]")
 _PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
 
 
@@ -18,7 +20,8 @@ def key_lines(text: str) -> dict[PathKeys, int]:
     lines: dict[PathKeys, int] = {}
     table: PathKeys = ()
     counts: dict[PathKeys, int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip()
         if header := _HEADER.match(line):
             table = _keys(header[2])
             if header[1] == "[[":
@@ -32,6 +35,16 @@ def key_lines(text: str) -> dict[PathKeys, int]:
         elif key := _KEY.match(line):
             lines.setdefault((*table, *_keys(key[1])), number)
     return lines
+
+
+def overlong_key(text: str, most: int) -> int | None:
+    """The first line that may have a key with more dots than `most`, quoted parts of it aside."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.count(".") > most and not line.lstrip().startswith("#"):
+            bare = _QUOTED.sub("q", line)
+            if any(piece.count(".") > most for piece in _BETWEEN_KEYS.split(bare)):
+                return number
+    return None
 
 
 def _keys(text: str) -> PathKeys:

@@ -6,6 +6,7 @@ from .conftest import ROOT
 
 PACKAGE = ROOT / "flmarket_sim"
 BOTTOM = {
+    "durable",
     "errors",
     "folders",
     "threads",
@@ -13,9 +14,12 @@ BOTTOM = {
     "bids",
     "scenario",
     "scenario_file",
+    "scenario_check",
+    "shipped",
     "toml_lines",
     "randomness",
     "registry",
+    "stored",
 }
 ALLOWED = {  # room -> rooms it may import
     "auctions": BOTTOM | {"auctions", "aggregation", "mechanism_design"},  # a learned auction loads its network
@@ -27,7 +31,7 @@ ALLOWED = {  # room -> rooms it may import
     "eventlog": BOTTOM | {"eventlog"},
     "population": BOTTOM | {"learning"},
     "market": BOTTOM | {"auctions", "aggregation", "learning", "privacy", "eventlog", "population", "strategy", "market"},
-    "report": BOTTOM | {"eventlog", "mechanism_design", "strategy", "testing", "study", "report"},
+    "report": BOTTOM | {"eventlog", "privacy", "mechanism_design", "strategy", "testing", "study", "report"},
     "study": BOTTOM
     | {"auctions", "aggregation", "learning", "population", "strategy", "mechanism_design", "market", "eventlog", "study"},
     "testing": BOTTOM | {"auctions", "aggregation", "population", "strategy", "testing"},

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from flmarket_sim.errors import ContractError, InputError
 
 Floats = NDArray[np.float64]
+LARGEST = 1e100  # squares of it, and sums of them, are still numbers
 
 
 class AggregationRule(Protocol):
@@ -26,16 +27,28 @@ class AggregationRule(Protocol):
 
 def check_inputs(privacy_loss: ArrayLike, data_size: ArrayLike, clip: float) -> tuple[Floats, Floats]:
     """Both as float64 (K, n); wrong shapes, signs and numbers are refused by name."""
-    loss, size = np.asarray(privacy_loss, np.float64), np.asarray(data_size, np.float64)
+    loss, size = numbers("privacy_loss", privacy_loss), numbers("data_size", data_size)
     if loss.ndim != 2 or loss.shape != size.shape or loss.shape[1] == 0:
         raise InputError(f"privacy_loss and data_size must share a shape (K, n), got {loss.shape} and {size.shape}")
-    if not (np.isfinite(loss) & (loss >= 0)).all():
-        raise InputError("privacy_loss must be finite and at least 0")
-    if not (np.isfinite(size) & (size > 0)).all():
-        raise InputError("data_size must be finite and positive")
-    if not (np.isfinite(clip) and clip > 0):
-        raise InputError(f"clip must be finite and positive, got {clip}")
+    refuse("privacy_loss", loss, (loss >= 0) & (loss <= LARGEST), f"be at least 0 and at most {LARGEST:g}")
+    refuse("data_size", size, (size > 0) & (size <= LARGEST), f"be positive and at most {LARGEST:g}")
+    if not (isinstance(clip, int | float | np.number) and 1 / LARGEST <= clip <= LARGEST):
+        raise InputError(f"clip must be a number from {1 / LARGEST:g} to {LARGEST:g}, got {clip!r}")
     return loss, size
+
+
+def numbers(name: str, values: ArrayLike) -> Floats:
+    try:
+        return np.asarray(values, np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"{name} must be an array of numbers: {error}") from None
+
+
+def refuse(name: str, array: Floats, right: NDArray[np.bool_], must: str) -> None:
+    """Names the first entry that is not right (nan never is)."""
+    if not right.all():
+        k, i = np.argwhere(~right)[0]
+        raise InputError(f"{name}[{k}, {i}] (market {k}, owner {i}) is {array[k, i]}; it must {must}")
 
 
 def check_weights(name: str, weights: Any, privacy_loss: Floats) -> Floats:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flmarket_sim.aggregation.contract import Floats, check_inputs, data_shares
+from flmarket_sim.aggregation.contract import LARGEST, Floats, check_inputs, data_shares, numbers, refuse
 from flmarket_sim.errors import InputError
 
 
@@ -28,9 +28,10 @@ class ErrorBound:
 
 def error_bound_parts(weights: ArrayLike, privacy_loss: ArrayLike, data_size: ArrayLike, clip: float = 1.0) -> ErrorBound:
     loss, size = check_inputs(privacy_loss, data_size, clip)
-    weight = np.asarray(weights, np.float64)
+    weight = numbers("weights", weights)
     if weight.shape != loss.shape:
         raise InputError(f"weights must have the shape of privacy_loss {loss.shape}, got {weight.shape}")
+    refuse("weights", weight, np.abs(weight) <= LARGEST, f"be finite, and at most {LARGEST:g}")
     with np.errstate(divide="ignore", invalid="ignore"):
         noise = np.where(weight == 0, 0.0, 8.0 * clip**2 * (weight / loss) ** 2)
     variance = noise.sum(axis=1)

@@ -52,11 +52,16 @@ def records_sold(outcome: Outcome, bids: BidBatch) -> Floats:
 
 def check_budget(bids: BidBatch, budget: ArrayLike) -> Floats:
     """The budgets as a float array (K,), refused unless finite and at least 0."""
-    array = np.asarray(budget, dtype=np.float64)
+    try:
+        array = np.asarray(budget, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"budget must be an array of numbers: {error}") from None
     if array.shape != (bids.shape[0],):
         raise InputError(f"budget must have shape ({bids.shape[0]},), one for each market, got {array.shape}")
-    if not (np.isfinite(array) & (array >= 0)).all():
-        raise InputError(f"a budget must be finite and at least 0, got {array[~(np.isfinite(array) & (array >= 0))][0]}")
+    right = np.isfinite(array) & (array >= 0)
+    if not right.all():
+        k = int(np.argmin(right))
+        raise InputError(f"budget[{k}] (market {k}) is {array[k]}; a budget must be finite and at least 0")
     return array
 
 

@@ -13,6 +13,7 @@ from flmarket_sim.bids import BidBatch
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Values = TypeVar("Values", Floats, Bools)
+STEPS = 64  # that all markets take together, before those who need more go on alone
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ def admit(amount: Floats, limit: Floats) -> Bools:
     """Place j is admitted when (sum admitted so far) + amount_j <= limit_j; a refusal does not end the walk.
 
     The run up to the first refusal is one cumulative sum. After it sums only grow, so whoever does not fit now never
-    will: each step admits, in every market at once, the first later place that still fits.
+    will: each step admits, in every market at once, the first later place that still fits. Such a step looks at all places,
+    so markets that take many (one huge owner is refused early, thousands of small ones follow) are walked through instead.
     """
     markets, places = amount.shape
     sums = np.cumsum(amount, axis=1)
@@ -64,7 +66,7 @@ def admit(amount: Floats, limit: Floats) -> Bools:
     admitted = column < first[:, None]
     total = np.where(first > 0, sums[np.arange(markets), first - 1], 0.0)
     behind = first
-    while True:
+    for _ in range(STEPS):
         fits = (column > behind[:, None]) & (total[:, None] + amount <= limit)
         some = fits.any(axis=1)
         if not some.any():
@@ -75,3 +77,18 @@ def admit(amount: Floats, limit: Floats) -> Bools:
         total[rows] += amount[rows, chosen]
         behind = behind.copy()
         behind[rows] = chosen
+    for row in rows.tolist():
+        after = int(behind[row]) + 1
+        admitted[row, after:] = _walk(amount[row, after:], limit[row, after:], float(total[row]))
+    return np.asarray(admitted)
+
+
+def _walk(amount: Floats, limit: Floats, total: float) -> list[bool]:
+    """One market's places one after the other, with `total` admitted before them."""
+    admitted = []
+    for x, most in zip(amount.tolist(), limit.tolist(), strict=True):
+        fits = total + x <= most
+        admitted.append(fits)
+        if fits:
+            total += x
+    return admitted

@@ -147,7 +147,7 @@ class Asking:
         place = np.broadcast_to(np.arange(self.n), (markets, self.n))
         self.order = np.argsort(-data_size, axis=1, kind="stable") if self.certified else place.copy()
         self.budget = budget
-        self.knots = np.asarray(network.knots().numpy())
+        self.knots = np.array(network.knots().numpy())
         sizes = np.ascontiguousarray(np.take_along_axis(data_size, self.order, axis=1))
         self._standing = Standing(network, torch.from_numpy(sizes), torch.from_numpy(budget))
         self._per_record = 1.0 if self.certified else 1.0 / (network.typical_size * self.n)
@@ -163,7 +163,9 @@ class Asking:
             payment = share * (self.budget * self._per_record)[:, None]
             if self.certified:
                 payment = np.minimum(payment, self._left[:, None])
-            yield Offer(self.order[:, self._asked], self.knots, payment, self._left.copy())
+            yield Offer(
+                self.order[:, self._asked].copy(), self.knots, payment, self._left.copy()
+            )  # no way back to the order
 
     def settle(self, loss: Floats, payment: Floats) -> None:
         """What the owners who were asked last chose, (K,)."""

@@ -1,31 +1,30 @@
-"""Reads a run: events of a kind as an Arrow table, owners, run.json, and SQL over all of it."""
+"""Reads a run: events of a kind as an Arrow table, owners, run.json, and SQL over all of it.
+
+A run that is not finished reads up to its last noted round: parts, then what its journal has.
+"""
 
 from __future__ import annotations
 
 import difflib
-import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from flmarket_sim.errors import InputError
-from flmarket_sim.eventlog.schema import KINDS, arrow_schema
+from flmarket_sim.eventlog.journal import journals, read_journal
+from flmarket_sim.eventlog.schema import ENVELOPE, KINDS, arrow_schema
+from flmarket_sim.stored import read_json, read_parquet
 
 
 def read_run(run: str | Path) -> dict[str, Any]:
     """What run.json says: scenario, hashes, versions, outcome."""
     path = Path(run) / "run.json"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return read_json(path)
     except FileNotFoundError:
         raise InputError(f"{run} is not the directory of a run: it has no run.json") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path} does not describe a run")
-    return content
 
 
 def read_events(run: str | Path, kind: str) -> pa.Table:
@@ -35,13 +34,24 @@ def read_events(run: str | Path, kind: str) -> pa.Table:
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise InputError(f"there is no event kind {kind!r}{hint} Kinds: {', '.join(KINDS)}")
     read_run(run)
-    parts = sorted((Path(run) / "events" / f"kind={kind}").glob("part-*.parquet"))
-    if not parts:
-        return arrow_schema(kind, ()).empty_table()
+    parts, later = _files(Path(run), [kind])[kind]
+    schema = arrow_schema(kind, ())
+    tables = [read_parquet(part, schema) for part in parts]
+    for part, table in zip(parts, tables, strict=True):
+        if missing := [column.name for column in ENVELOPE if column.name not in table.column_names]:
+            raise InputError(f"{part} is damaged: it has no column {missing[0]!r}")
+        if empty := [name for name in ("seq", "time", "round") if table.column(name).null_count]:
+            raise InputError(f"{part} is damaged: column {empty[0]!r} has rows without a value")
     try:
-        return pa.concat_tables([pq.ParquetFile(part).read() for part in parts]).unify_dictionaries()
+        tables += [] if later is None else [later]
+        return pa.concat_tables(tables).unify_dictionaries() if tables else schema.empty_table()
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"the events of kind {kind!r} in {run} cannot be read: {error}") from None
+
+
+def event_parts(run: str | Path, kind: str) -> list[Path]:
+    """The files of a kind, in order."""
+    return sorted((Path(run) / "events" / f"kind={kind}").glob("part-*.parquet"))
 
 
 def read_owners(run: str | Path) -> pa.Table:
@@ -55,27 +65,62 @@ def read_ledger(run: str | Path) -> pa.Table:
 
 
 def _read_table(run: str | Path, name: str) -> pa.Table:
-    read_run(run)
+    info = read_run(run)
+    if "view" in info and not (Path(run) / name).exists():
+        raise InputError(f"{run} is the view of {info['view']}, who does not know what a run has in {name}")
     try:
-        return pq.ParquetFile(Path(run) / name).read()
-    except (OSError, pa.ArrowException) as error:
+        return read_parquet(Path(run) / name)
+    except FileNotFoundError as error:
         raise InputError(f"{Path(run) / name} cannot be read: {error}") from None
+
+
+def _files(run: Path, kinds: list[str]) -> dict[str, tuple[list[Path], pa.Table | None]]:
+    """The parts of each kind, and what a journal has after them. The run may be going on meanwhile."""
+    folder = run / "events"
+    noted: dict[int, dict[str, list[pa.RecordBatch]]] = {}
+    try:
+        for number, path in journals(folder).items():
+            noted[number] = read_journal(path).batches
+    except FileNotFoundError:  # its part was written this moment
+        return _files(run, kinds)
+    except OSError as error:
+        raise InputError(f"a journal in {folder} cannot be read: {error}") from None
+    found: dict[str, tuple[list[Path], pa.Table | None]] = {}
+    for kind in kinds:
+        parts = event_parts(run, kind)
+        names = {part.stem for part in parts}
+        later = [
+            batch
+            for number, by_kind in noted.items()
+            if f"part-{number:05d}" not in names
+            for batch in by_kind.get(kind, [])
+        ]
+        found[kind] = parts, pa.Table.from_batches(later) if later else None
+    return found
 
 
 def sql(run: str | Path, query: str) -> pa.Table:
     """SQL (DuckDB) over a run: every kind of event is a table of its name; `owners` and `ledger` are tables too.
 
-    `round` rows are also called `rounds`, since ROUND is a function of SQL.
+    `round` rows are also called `rounds`, since ROUND is a function of SQL. Parts are read as far as the query needs them.
     """
     import duckdb
 
     read_run(run)
     with duckdb.connect() as database:
-        for kind in KINDS:
-            database.register(f"{kind}s" if kind == "round" else kind, read_events(run, kind))
-        database.register("owners", read_owners(run))
-        if (Path(run) / "ledger.parquet").exists():
-            database.register("ledger", read_ledger(run))
+        for kind, (parts, later) in _files(Path(run), list(KINDS)).items():
+            name = f"{kind}s" if kind == "round" else kind
+            if parts:
+                _view(database, name if later is None else f"{name} in parts", parts)
+            if later is not None or not parts:
+                database.register(
+                    f"{name} in journal" if parts else name, arrow_schema(kind, ()).empty_table() if later is None else later
+                )
+            if parts and later is not None:
+                database.execute(f'create view "{name}" as from "{name} in parts" union all from "{name} in journal"')
+        for name in ("owners", "ledger"):
+            if (path := Path(run) / f"{name}.parquet").exists():
+                _view(database, name, [path])
         try:
             found = database.sql(query)
         except duckdb.Error as error:
@@ -86,3 +131,13 @@ def sql(run: str | Path, query: str) -> pa.Table:
             return found.to_arrow_table()
         except duckdb.Error as error:  # some errors show only as the rows are made
             raise InputError(f"SQL: {error}") from None
+
+
+def _view(database: Any, name: str, files: list[Path]) -> None:
+    """A table of files; DuckDB would take stars and brackets in their names for patterns."""
+    import duckdb
+
+    try:
+        database.read_parquet([re.sub(r"([*?\[])", r"[\1]", str(file)) for file in files]).create_view(name)
+    except duckdb.Error as error:
+        raise InputError(f"{files[0].parent} cannot be read: {error}") from None

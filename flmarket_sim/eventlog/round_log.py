@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from flmarket_sim.eventlog.pending import EventTable
 from flmarket_sim.eventlog.schema import columns
-from flmarket_sim.eventlog.writer import EventLog, EventTable
+from flmarket_sim.eventlog.writer import EventLog
 
 
 class RoundLog(EventLog):
@@ -27,7 +28,14 @@ class RoundLog(EventLog):
     def table(self, kind: str, *values: Any) -> EventTable:
         return _Forgotten(self)
 
+    @property
+    def due(self) -> bool:
+        return False
+
     def flush(self) -> None:
+        pass
+
+    def note(self) -> None:
         pass
 
     def close(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pyarrow as pa
+
 TOTALS: dict[str, type] = {
     "rounds": int,
     "invalid_rounds": int,
@@ -43,3 +45,39 @@ def buyers_totals(rows: list[dict[str, Any]], buyers: list[str]) -> dict[str, di
     """The totals of each buyer who had a round, in the order of `buyers`."""
     mine = {name: [row for row in rows if row["buyer"] == name] for name in buyers}
     return {name: totals(rounds) for name, rounds in mine.items() if rounds}
+
+
+ADDED = (
+    "buyer",
+    "valid",
+    "budget",
+    "spent",
+    "value_sold",
+    "delivered",
+    "winners",
+    "privacy_sold",
+    "error_bound",
+    "accuracy",
+    "loss",
+)
+
+
+def totals_of_table(rounds: pa.Table) -> dict[str, Any]:
+    """The same totals from columns (those of ADDED, of one buyer): a run may have more rounds than dicts fit into memory."""
+    column = {name: rounds.column(name).to_numpy() for name in ADDED if name not in ("buyer", "accuracy", "loss")}
+    valid = column["valid"].astype(bool)
+    measured = rounds.select(["accuracy", "loss"]).filter(rounds.column("accuracy").is_valid())
+    last = measured.slice(len(measured) - 1).to_pylist() if len(measured) else [{"accuracy": None, "loss": None}]
+    return {
+        "rounds": len(valid),
+        "invalid_rounds": int((~valid).sum()),
+        "budget": math.fsum(column["budget"]),
+        "spent": math.fsum(column["spent"]),
+        "owners_surplus": math.fsum(column["spent"] - column["value_sold"]),
+        "gradients": int(column["delivered"].sum()),
+        "lost": int((column["winners"] - column["delivered"]).sum()),
+        "privacy_sold": math.fsum(column["privacy_sold"]),
+        "mean_error_bound": math.fsum(column["error_bound"][valid]) / int(valid.sum()) if valid.any() else None,
+        "final_accuracy": last[0]["accuracy"],
+        "final_loss": last[0]["loss"],
+    }

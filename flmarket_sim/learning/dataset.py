@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from flmarket_sim.errors import InputError
 from flmarket_sim.randomness import Streams
 
 Features = NDArray[np.float32]
@@ -23,6 +24,26 @@ class Dataset:
     test_x: Features
     test_y: Labels
     classes: tuple[str, ...]
+
+    def check(self) -> Dataset:
+        """Refuses, by name, what no model can learn from. One pass over the data: done when a market takes it, not here."""
+        for part, x, y in (("train", self.train_x, self.train_y), ("test", self.test_x, self.test_y)):
+            if getattr(x, "ndim", 0) != 2 or getattr(y, "ndim", 0) != 1 or len(x) != len(y) or not len(y):
+                shapes = f"{np.shape(x)} and {np.shape(y)}"
+                raise InputError(
+                    f"data: {part}_x and {part}_y must have shapes (records, features) and (records,), got {shapes}"
+                )
+            if not np.issubdtype(y.dtype, np.integer) or not np.issubdtype(x.dtype, np.floating):
+                raise InputError(f"data: {part}_x must be floats and {part}_y whole numbers, got {x.dtype} and {y.dtype}")
+            if y.min() < 0 or y.max() >= len(self.classes):
+                row = int(np.flatnonzero((y < 0) | (y >= len(self.classes)))[0])
+                raise InputError(f"data: {part}_y[{row}] is {y[row]}; labels must lie in 0..{len(self.classes) - 1}")
+            if not np.isfinite(x.sum(dtype=np.float64)):
+                row, column = np.argwhere(~np.isfinite(x))[0]
+                raise InputError(f"data: {part}_x[{row}, {column}] is {x[row, column]}; features must be finite")
+        if self.train_x.shape[1] != self.test_x.shape[1] or not self.train_x.shape[1]:
+            raise InputError(f"data: train_x has {self.train_x.shape[1]} features and test_x {self.test_x.shape[1]}")
+        return self
 
 
 class DatasetSource(Protocol):

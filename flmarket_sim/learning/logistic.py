@@ -10,7 +10,8 @@ import numpy as np
 from flmarket_sim.learning.dataset import Dataset, Features
 from flmarket_sim.learning.model import Evaluation, Floats, Ints, evaluation
 
-CHUNK = 131_072  # records gathered at once
+CHUNK = 131_072  # records gathered at once, and
+ELEMENTS = 2**25  # numbers in them at most
 
 
 class Logistic:
@@ -28,11 +29,12 @@ class Logistic:
     def gradients(self, parameters: Floats, data: Dataset, rows: Ints, sizes: Ints) -> Floats:
         """One softmax over the records of a chunk of owners, then a product per owner of her rows of it."""
         ends = np.cumsum(sizes)
+        most = min(CHUNK, max(1, ELEMENTS // self.features))
         result = np.empty((len(sizes), self.features + 1, self.classes))
         first = 0
         while first < len(sizes):
             begin = int(ends[first - 1]) if first else 0
-            last = max(int(np.searchsorted(ends, begin + CHUNK, side="right")), first + 1)
+            last = max(int(np.searchsorted(ends, begin + most, side="right")), first + 1)
             chunk = rows[begin : int(ends[last - 1])]
             x = data.train_x[chunk]
             residual = self._probabilities(parameters, x)

@@ -17,6 +17,7 @@ from flmarket_sim.errors import InputError
 Ints = NDArray[np.int64]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AtLeastOne = Annotated[int, Field(ge=1)]
+RECORDS = 2**20  # dealt out at once
 
 
 class Partition(Protocol):
@@ -112,11 +113,19 @@ def whole_shares(weights: NDArray[np.float64], total: int) -> Ints:
 
 def split_classes(class_counts: Ints, sizes: Ints, rng: np.random.Generator) -> Ints:
     """(owners, C): `sizes` records each, drawn without replacement from the classes, all records used."""
-    labels = np.repeat(np.arange(len(class_counts)), class_counts)
+    classes, owners = len(class_counts), len(sizes)
+    labels = np.repeat(np.arange(classes, dtype=np.min_scalar_type(classes)), class_counts)
     rng.shuffle(labels)
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    flat = np.bincount(owner * len(class_counts) + labels, minlength=len(sizes) * len(class_counts))
-    return flat.reshape(len(sizes), len(class_counts)).astype(np.int64)
+    ends = np.cumsum(sizes)
+    table = np.empty((owners, classes), np.int64)
+    first = 0
+    while first < owners:  # records outnumber owners: their numbers are made for some owners at a time
+        begin = int(ends[first - 1]) if first else 0
+        last = max(int(np.searchsorted(ends, begin + RECORDS, side="right")), first + 1)
+        cell = np.repeat(np.arange(last - first) * classes, sizes[first:last]) + labels[begin : int(ends[last - 1])]
+        table[first:last] = np.bincount(cell, minlength=(last - first) * classes).reshape(-1, classes)
+        first = last
+    return table
 
 
 def deal(labels: NDArray[np.int64], counts: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:

@@ -13,7 +13,7 @@ from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.learning.model import Evaluation, Floats, Ints, evaluation
 from flmarket_sim.threads import one_torch_thread
 
-ELEMENTS = 2**23  # numbers of input, or of parameters, in one vectorised call
+ELEMENTS = 2**23  # numbers of input, of parameters, or inside the model, in one vectorised call
 
 
 class TorchModel:
@@ -38,6 +38,7 @@ class TorchModel:
         self.classes = classes
         self.named = {name: p.detach() for name, p in self.module.named_parameters()}
         self.dimension = sum(p.numel() for p in self.named.values())
+        self.width = max(features, self.dimension // features)  # numbers a record is inside the model, roughly
         self._gradient = vmap(grad(self._loss), in_dims=(None, 0, 0, 0), randomness="error")
         self._try_out(features)
 
@@ -74,7 +75,7 @@ class TorchModel:
         for level in np.unique(bucket):
             members = np.flatnonzero(bucket == level)
             length = int(sizes[members].max())
-            per_owner = max(length * data.train_x.shape[1], self.dimension)
+            per_owner = max(length * self.width, self.dimension)
             step = max(1, ELEMENTS // per_owner)
             for begin in range(0, len(members), step):
                 group = members[begin : begin + step]
@@ -90,7 +91,7 @@ class TorchModel:
 
     def _evaluate(self, parameters: Floats, data: Dataset) -> Evaluation:
         named = self._named(parameters)
-        step = max(1, ELEMENTS // data.test_x.shape[1])
+        step = max(1, ELEMENTS // self.width)
         predicted, loss = [], 0.0
         with torch.no_grad():
             for begin in range(0, len(data.test_y), step):

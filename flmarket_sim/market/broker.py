@@ -11,11 +11,13 @@ from simpy.events import Event
 
 from flmarket_sim import aggregation, auctions
 from flmarket_sim.aggregation.contract import check_weights
+from flmarket_sim.aggregation.weighted_sum import weighted_sum
 from flmarket_sim.auctions.contract import Outcome, check_outcome
 from flmarket_sim.bids import BidBatch
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog import BROKER, buyer_id
 from flmarket_sim.market.aftermath import conclude, log_counterfactuals
+from flmarket_sim.market.bills import Bill
 from flmarket_sim.market.in_turn import sell_in_turn
 from flmarket_sim.market.mail import Inbox, Letter
 from flmarket_sim.market.messages import (
@@ -71,15 +73,19 @@ class Broker:
             winners = int(np.count_nonzero(offers.privacy_loss))
             decisions: list[Decision] = yield from inboxes[1].collect(winners, market.decision_deadline)
             agreed = [decision for decision in decisions if decision.accepted]
-        self._broadcast(cohort, Broadcast(announcement.parameters, offers), agreed)
+        cohort.compute_at(offers)
+        self._broadcast(cohort, Broadcast(announcement.parameters), agreed)
         gradients: list[GradientMessage] = yield from inboxes[2].collect(len(agreed), market.gradient_deadline)
 
         gradients = sorted(gradients, key=lambda message: message.row)
         counts = RoundCounts(asked, len(bids), winners, len(agreed), len(gradients))
         reply = self._deliver(cohort, announcement, offers, gradients, counts)
         if gradients:
+            bill = self._bill(cohort, offers, gradients, reply)
             yield reply
-            self._pay(cohort, offers, gradients)
+            self.pay(bill)
+            for message, amount in zip(gradients, bill.amounts.tolist(), strict=True):
+                message.reply.send(Payment(amount), cohort.delays[PAY][message.slot])
 
     def _ask(self, cohort: Cohort, announcement: Announcement, inboxes: tuple[Inbox, Inbox, Inbox]) -> None:
         env = self.world.env
@@ -112,8 +118,10 @@ class Broker:
         if cohort.lies is not None and self.world.scenario.market.counterfactual:
             log_counterfactuals(cohort, self.auction, batch, budget, offers)
         delays = cohort.delays[ALLOCATE]
-        for row, bid in enumerate(bids):
-            bid.reply.send(Allocation(row, offers), delays[bid.slot])
+        cohort.judge(offers)  # the arithmetic of all owners at once; each decides when her allocation arrives
+        told = zip(bids, offers.privacy_loss.tolist(), offers.payment.tolist(), strict=True)
+        for row, (bid, loss, payment) in enumerate(told):
+            bid.reply.send(Allocation(row, loss, payment), delays[bid.slot])
         return offers
 
     def _sell_in_turn(
@@ -175,8 +183,8 @@ class Broker:
                 loss[rows],
             )
             if gradients[0].gradient is not None:
-                combined = weight @ np.stack([message.gradient for message in gradients])  # type: ignore[misc]
-                computed = cohort.gradients(Broadcast(announcement.parameters, offers))
+                combined = weighted_sum(weight, [message.gradient for message in gradients])  # type: ignore[misc]
+                computed = cohort.gradients(announcement.parameters)
                 true_error, true_bias = computed.true_error(combined, weights[0])
         bound, variance, bias = float(total.total[0]), float(total.variance[0]), float(total.squared_bias[0])
         world.log.row(
@@ -193,14 +201,19 @@ class Broker:
             conclude(cohort, cohort.lies, offers, delivered)
         return reply
 
-    def _pay(self, cohort: Cohort, offers: Offers, gradients: list[GradientMessage]) -> None:
+    def _bill(self, cohort: Cohort, offers: Offers, gradients: list[GradientMessage], payment: Letter) -> Bill:
         rows = [message.row for message in gradients]
-        slots, amounts = offers.slots[rows], offers.payment[rows]
-        self._say("payment", cohort, cohort.owners[slots], amounts)
-        self.world.ledger.earn(cohort.people[slots], amounts)
-        delays = cohort.delays[PAY]
-        for message, amount in zip(gradients, amounts.tolist(), strict=True):
-            message.reply.send(Payment(amount), delays[message.slot])
+        slots = offers.slots[rows]
+        bill = Bill(self.index, cohort.round, cohort.owners[slots], cohort.people[slots], offers.payment[rows], payment)
+        self.world.bills[self.index, cohort.round] = bill
+        return bill
+
+    def pay(self, bill: Bill) -> None:
+        """The buyer's money is there: each owner gets hers."""
+        del self.world.bills[bill.buyer, bill.round]
+        now, count = self.world.env.now, len(bill.names)
+        self.world.log.block("payment", count, now, bill.round, bill.buyer, BROKER, bill.names, bill.amounts)
+        self.world.ledger.earn(bill.people, bill.amounts)
 
     def _say(self, kind: str, cohort: Cohort, receivers: Ints, *payload: Any) -> None:
         log, now = self.world.log, self.world.env.now
@@ -217,9 +230,8 @@ class Broker:
 
 def gathered(bids: list[BidMessage]) -> tuple[Ints, BidBatch]:
     """The slots of the bids, in order of arrival, and the bids as one market."""
-    slots = np.array([bid.slot for bid in bids])
-    reports = bids[0].reports
-    return slots, BidBatch(reports.values[None, slots], reports.privacy_budget[None, slots], reports.data_size[None, slots])
+    slots, values, budget, size, _ = zip(*bids, strict=True)
+    return np.array(slots), BidBatch(np.stack(values)[None], np.array([budget]), np.array([size]))
 
 
 def observe(

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 class Buyer:
-    """One buyer and her model. `model` is None in a market without learning."""
+    """One buyer and her model. `model` is None in a market without learning; `done` counts her rounds."""
 
     def __init__(
         self,
@@ -30,17 +30,18 @@ class Buyer:
         spec: ResolvedBuyer,
         model: BuyerModel | None,
         broker: Broker,
-        after_round: Callable[[int], None],
+        after_round: Callable[[], None],
     ) -> None:
         self.world, self.index, self.spec, self.model = world, index, spec, model
         self.broker, self.after_round = broker, after_round
         self.parameters: Floats | None = None if model is None else model.initial()
+        self.done = 0
 
     def buy(self) -> Generator[Event, Any, None]:
-        """All rounds, one after the other."""
+        """All rounds that are not done yet, one after the other."""
         env, log = self.world.env, self.world.log
         me = buyer_id(self.index)
-        for number in range(self.world.scenario.rounds):
+        for number in range(self.done, self.world.scenario.rounds):
             started = env.now
             budget = self.world.budget(self.spec.budget, self.index, number)
             to_broker, _, payment_delay = self.world.buyer_delays(self.index, number)
@@ -54,7 +55,8 @@ class Buyer:
                 delivery.reply.send(Payment(delivery.owed), payment_delay)
             self._step(delivery.gradient)
             self._log_round(number, started, budget, delivery)
-            self.after_round(self.index)
+            self.done = number + 1
+            self.after_round()
 
     def _step(self, gradient: Floats | None) -> None:
         if gradient is not None and self.parameters is not None:

@@ -32,10 +32,10 @@ class InTurn(Judgement):
         self.reading = auction.reading(bids)
         self.sellers: set[int] = set()
         n = len(slots)
-        self.value, self.payment = np.zeros(n), np.zeros(n)
+        self.value = np.zeros(n)
         self.reason = np.full(n, NOTHING_LIKED, np.int8)
         self.accepted = np.zeros(n, np.bool_)
-        self.accepts, self.loss = [False] * n, [0.0] * n
+        self.accepts, self.loss, self.pays = [False] * n, [0.0] * n, [0.0] * n
         self.decisions = cohort.world.log.table(
             "decision", cohort.round, cohort.buyer, cohort.owners[slots], BROKER, self.accepted, self.reason, self.value
         )
@@ -53,7 +53,7 @@ class InTurn(Judgement):
             return
         self.sellers.add(int(self.cohort.people[slot]))
         self.reason[row], self.accepted[row] = ACCEPTED, True
-        self.accepts[row], self.loss[row], self.payment[row] = True, loss, payment
+        self.accepts[row], self.loss[row], self.pays[row] = True, loss, payment
 
 
 def taken(auction: Any, reading: Any, offer: Any) -> tuple[float, float, float]:
@@ -127,7 +127,7 @@ def sell_in_turn(
         answers: list[Decision] = yield from inbox.collect(1, deadline)
         if answers and answers[0].accepted:
             agreed.append(answers[0])
-            loss[row], payment[row] = turn.loss[row], turn.payment[row]
+            loss[row], payment[row] = answers[0].privacy_loss, answers[0].payment
         with plugin_errors("auction", auction.name):
             asking.settle(loss[row : row + 1], payment[row : row + 1])
         place += 1

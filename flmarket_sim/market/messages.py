@@ -1,7 +1,8 @@
 """What participants say to each other. They share nothing else.
 
-Numbers travel in batches: a message names a row of a table that its sender made for the whole round, so that a thousand bids
-are one array and still a thousand messages, each with its own time.
+A message holds what its receiver may know and nothing of anybody else. The arithmetic behind it is batched: a `row` or `slot`
+says which row of the round's tables it came from, so that a thousand bids are one array and still a thousand messages, each with
+its own time. `Reports` and `Offers` are such tables; no message holds one.
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ class Reports(NamedTuple):
 
 
 class BidMessage(NamedTuple):
-    """Owner to broker: her bid is row `slot` of `reports`."""
+    """Owner to broker: money she asks at each level (M,), for at most this privacy loss, on so many records."""
 
     slot: int
-    reports: Reports
+    values: Floats
+    privacy_budget: float
+    data_size: float
     reply: Letter
 
 
@@ -52,14 +55,18 @@ class Offers(NamedTuple):
 
 
 class Allocation(NamedTuple):
-    """Broker to each bidder: what you would sell and get is row `row` of `offers`."""
+    """Broker to each bidder: what you would sell and get."""
 
     row: int
-    offers: Offers
+    privacy_loss: float
+    payment: float
 
 
 class MenuMessage(NamedTuple):
-    """Broker to the owner whose turn it is: take an option of the menu, or nothing, and answer to `inbox`."""
+    """Broker to the owner whose turn it is: take an option of the menu, or nothing, and answer to `inbox`.
+
+    `offer` is the auction's own: losses, payments, and what is left of the money.
+    """
 
     row: int
     offer: Any
@@ -67,11 +74,13 @@ class MenuMessage(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Winner to broker: I will deliver, or I will not."""
+    """Owner to broker: I will deliver this for that, or I will not."""
 
     row: int
     slot: int
     accepted: bool
+    privacy_loss: float
+    payment: float
     reply: Letter
 
 
@@ -79,7 +88,6 @@ class Broadcast(NamedTuple):
     """Broker to everybody who accepted: compute a gradient at these parameters. None in a market without learning."""
 
     parameters: Floats | None
-    offers: Offers
 
 
 class GradientMessage(NamedTuple):

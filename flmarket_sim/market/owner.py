@@ -27,7 +27,7 @@ from flmarket_sim.market.messages import (
 )
 from flmarket_sim.market.world import World
 from flmarket_sim.population import Population
-from flmarket_sim.privacy import clip_l1, noise_scale, perturb, unit_noise
+from flmarket_sim.privacy import Release, noise_scale
 from flmarket_sim.randomness import Purpose
 
 Floats = NDArray[np.float64]
@@ -55,9 +55,11 @@ class Cohort:
         self._draw_world()
         self._make_reports(auction, money)
         self.names: list[int] = self.owners.tolist()
+        self.letters = _as_letters(self.reports)
         self.records = self.reports.data_size  # (s,) that a sale is of: all that she offers, unless the auction buys fewer
         self._judged: Judgement | None = None
         self._computed: Gradients | None = None
+        self._sales: Offers
 
     def _draw_world(self) -> None:
         """Delays, absence and dropouts of every owner."""
@@ -155,7 +157,8 @@ class Cohort:
 
     def sell_records(self, slots: Ints, size: Floats) -> None:
         """The auction buys so many records of these owners."""
-        self.records = self.records.copy()
+        if self.records is self.reports.data_size:  # copied once: in turn, this is called for every owner
+            self.records = self.records.copy()
         self.records[slots] = size
 
     def true_value(self, slots: Ints, privacy_loss: Floats) -> Floats:
@@ -168,11 +171,21 @@ class Cohort:
             value = value * step_shares(people.family[owners], owners, size, privacy_loss)
         return value
 
-    def gradients(self, broadcast: Broadcast) -> Gradients:
+    def compute_at(self, offers: Offers) -> None:
+        """The sales that owners agreed to: what `gradients` will be of."""
+        self._sales = offers
+
+    def gradients(self, parameters: Floats | None) -> Gradients:
         """All gradients of the round in one pass, at the moment of the broadcast."""
         if self._computed is None:
-            self._computed = Gradients(self, broadcast)
+            self._computed = Gradients(self, parameters, self._sales)
         return self._computed
+
+
+def _as_letters(reports: Reports) -> list[tuple[Floats, float, float]]:
+    """The rows of a table, each with memory of its own: what a bid has in it is one row."""
+    rows = (row.copy() for row in reports.values)
+    return list(zip(rows, reports.privacy_budget.tolist(), reports.data_size.tolist(), strict=True))
 
 
 def _or_null(column: Any, known: Any) -> Any:
@@ -194,6 +207,7 @@ class Judgement:
         self.accepted = self.reason == ACCEPTED
         self.accepts: list[bool] = self.accepted.tolist()
         self.loss: list[float] = offers.privacy_loss.tolist()
+        self.pays: list[float] = offers.payment.tolist()
         self.decisions = cohort.world.log.table(
             "decision", cohort.round, cohort.buyer, cohort.owners[offers.slots], BROKER,
             self.accepted, self.reason, value,
@@ -222,25 +236,25 @@ class Gradients:
     Keeps no way back to its cohort: these arrays are large, and nothing but their last reader should hold them.
     """
 
-    def __init__(self, cohort: Cohort, broadcast: Broadcast) -> None:
-        offers, world = broadcast.offers, cohort.world
-        self.streams, self.clip, self.key = world.streams, world.scenario.privacy.clip, (cohort.round, cohort.buyer)
-        self.loss: list[float] = offers.privacy_loss.tolist()
+    def __init__(self, cohort: Cohort, parameters: Floats | None, offers: Offers) -> None:
+        world = cohort.world
+        clip, self.key = world.scenario.privacy.clip, (cohort.round, cohort.buyer)
         self.owners = cohort.owners[offers.slots]
         self.sizes = cohort.records[offers.slots].astype(np.int64)
         self.offered = cohort.reports.data_size[offers.slots]
-        self.clipped: Floats | None = None
+        self.release: Release | None = None
         norms: Any = None
         cut: Any = None
-        if broadcast.parameters is not None:
+        if parameters is not None:
             skipped = None if cohort.lies is None else cohort.lies.first_record[offers.slots]
             rows = records(world.population, cohort.people[offers.slots], self.sizes, skipped)
-            raw = cohort.model.gradients(broadcast.parameters, world.data, rows, self.sizes)
-            self.clipped, norms = clip_l1(raw, self.clip)
-            cut = norms > self.clip
+            raw = cohort.model.gradients(parameters, world.data, rows, self.sizes)
+            self.release = Release(raw, offers.privacy_loss.tolist(), clip, world.noise)
+            norms = self.release.norms
+            cut = norms > clip
         with np.errstate(divide="ignore"):
-            scale = noise_scale(offers.privacy_loss, self.clip)
-        size = 0 if self.clipped is None else self.clipped[0].nbytes
+            scale = noise_scale(offers.privacy_loss, clip)
+        size = 0 if self.release is None else self.release.clipped[0].nbytes
         self.sent = world.log.table(
             "gradient", cohort.round, cohort.buyer, self.owners, BROKER,
             offers.privacy_loss, self.sizes, norms, cut, scale, size,
@@ -248,19 +262,16 @@ class Gradients:
 
     def perturbed(self, row: int) -> Floats | None:
         """The gradient of a row as it leaves its owner."""
-        if self.clipped is None:
-            return None
-        unit = unit_noise(self.streams, self.clipped.shape[1], int(self.owners[row]), *self.key)
-        return perturb(self.clipped[row], unit, self.loss[row], self.clip)
+        return None if self.release is None else self.release.leave(row, int(self.owners[row]), *self.key)
 
     def true_error(self, delivered: Floats, weights: Floats) -> tuple[float, float]:
         """Squared distance of a delivered gradient to the noiseless one of all bidders, and the bias in it.
 
         For the log only: nobody in the market can know this.
         """
-        assert self.clipped is not None
-        ideal = (self.offered / self.offered.sum()) @ self.clipped
-        bias = weights @ self.clipped - ideal
+        assert self.release is not None
+        ideal = (self.offered / self.offered.sum()) @ self.release.clipped
+        bias = weights @ self.release.clipped - ideal
         return float(np.square(delivered - ideal).sum()), float(np.square(bias).sum())
 
 
@@ -287,7 +298,7 @@ def owner(cohort: Cohort, slot: int, inboxes: tuple[Inbox, Inbox, Inbox]) -> Gen
         return
     reply = Letter(env)
     cohort.bids.happen(slot, env.now)
-    inboxes[0].send(BidMessage(slot, cohort.reports, reply), delays[BID][slot])
+    inboxes[0].send(BidMessage(slot, *cohort.letters[slot], reply), delays[BID][slot])
 
     answer: Allocation | MenuMessage | None = yield reply
     if answer is None:
@@ -297,8 +308,8 @@ def owner(cohort: Cohort, slot: int, inboxes: tuple[Inbox, Inbox, Inbox]) -> Gen
         inbox, judged = answer.inbox, cohort.judged
         judged.choose(row, answer.offer)
     else:
-        judged = cohort.judge(answer.offers)
-        if judged.loss[row] == 0.0:
+        judged = cohort.judged
+        if answer.privacy_loss == 0.0:
             return
     loss, accepted = judged.loss[row], judged.accepts[row]
     if accepted and ledger.limited and not ledger.reserve(me, loss):
@@ -306,7 +317,7 @@ def owner(cohort: Cohort, slot: int, inboxes: tuple[Inbox, Inbox, Inbox]) -> Gen
         accepted = False
     reply = Letter(env)
     judged.decisions.happen(row, env.now)
-    inbox.send(Decision(row, slot, accepted, reply), delays[DECIDE][slot])
+    inbox.send(Decision(row, slot, accepted, loss, judged.pays[row], reply), delays[DECIDE][slot])
     if not accepted:
         return
 
@@ -314,7 +325,7 @@ def owner(cohort: Cohort, slot: int, inboxes: tuple[Inbox, Inbox, Inbox]) -> Gen
     if broadcast is None:
         ledger.release(me, loss)
         return
-    computed = cohort.gradients(broadcast)
+    computed = cohort.gradients(broadcast.parameters)
     if cohort.compute is not None:
         yield env.timeout(cohort.compute[slot])
     if cohort.drops[slot]:

@@ -13,10 +13,12 @@ from flmarket_sim import registry
 from flmarket_sim.errors import ContractError, plugin_errors
 from flmarket_sim.eventlog import EventLog
 from flmarket_sim.learning.dataset import Dataset
+from flmarket_sim.market.bills import Bill
 from flmarket_sim.market.delays import Delay
 from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.market.liars import Cast
 from flmarket_sim.population import Population, choose_bidders, draw_money
+from flmarket_sim.privacy import Noise, create_noise
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.scenario import Budget, Scenario
 
@@ -36,7 +38,8 @@ class Observation(NamedTuple):
 
 @dataclass
 class World:
-    """One simulated world. `observed` holds the last round of each buyer as the simulator saw it.
+    """One simulated world. `observed` holds the last round of each buyer as the simulator saw it, `bills` what is not paid yet,
+    by buyer and round.
 
     `cast` says which owners have a behaviour; None where all simply tell the truth.
     """
@@ -49,13 +52,17 @@ class World:
     ledger: Ledger
     data: Dataset | None
     delay: Delay = field(init=False)
+    noise: Noise = field(init=False)
     truthful_values: Floats = field(init=False)
     cast: Cast | None = field(init=False)
     observed: dict[int, Observation] = field(default_factory=dict)
+    bills: dict[tuple[int, int], Bill] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         spec = self.scenario.market.delay
         self.delay = registry.delays.create(spec.name, **spec.options)
+        privacy = self.scenario.privacy
+        self.noise = create_noise(privacy.noise, privacy.clip, self.streams)
         self.truthful_values = self._truthful_values()
         self.cast = Cast(self.scenario, self.streams) if self.scenario.owners.behaviours else None
         self._asked: dict[int, tuple[int, Ints]] = {}

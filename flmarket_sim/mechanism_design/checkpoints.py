@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import pickle
+import math
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from flmarket_sim.errors import InputError
+from flmarket_sim.durable import write_whole
+from flmarket_sim.errors import InputError, shortened
 from flmarket_sim.mechanism_design.menu_network import MenuNetwork
 from flmarket_sim.mechanism_design.paper_network import PaperNetwork
 from flmarket_sim.mechanism_design.price_network import PriceNetwork
@@ -68,10 +70,9 @@ def save(path: Path, learned: Learned) -> None:
         "hidden": network.hidden,
         "deterministic": learned.deterministic,
     } | learned.facts
-    fresh = path.with_name(f".{path.name}.new")
     tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
-    save_file(tensors, fresh, metadata={"flmarket": json.dumps(facts, sort_keys=True)})
-    fresh.replace(path)
+    metadata = {"flmarket": json.dumps(facts, sort_keys=True)}
+    write_whole(path, lambda fresh: save_file(tensors, fresh, metadata=metadata))
 
 
 def load_safetensors(path: Path) -> Learned:
@@ -79,50 +80,61 @@ def load_safetensors(path: Path) -> Learned:
         with safe_open(path, framework="pt") as file:
             facts = json.loads((file.metadata() or {})["flmarket"])
             state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-        network = _build(facts)
+        network = _build(facts, state)
         network.load_state_dict(state)
         return Learned(network.eval(), str(facts["mechanism"]), bool(facts["deterministic"]), True, facts)
-    except (SafetensorError, OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
-        raise InputError(f"{path} does not hold the weights of a learned auction: {error}") from None
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, RuntimeError, OverflowError, AttributeError) as error:
+        raise InputError(f"{path} does not hold the weights of a learned auction: {shortened(str(error))}") from None
 
 
 def load_pt(path: Path) -> Learned:
     """The authors' format (shared/reference/FORMAT.md). Only tensors and plain data are read: no code from the file runs."""
     try:
-        with torch.serialization.safe_globals([argparse.Namespace]):
+        with warnings.catch_warnings(), torch.serialization.safe_globals([argparse.Namespace]):
+            warnings.simplefilter("ignore")  # about versions of pickle: what cannot be read is refused below
             content = torch.load(path, map_location="cpu", weights_only=True)
-    except (
-        pickle.UnpicklingError,
-        RuntimeError,
-        EOFError,
-        OSError,
-        ValueError,
-        KeyError,
-        AttributeError,
-        IndexError,
-    ) as error:
-        reason = str(error).strip().split("\n")[0]
+    except Exception as error:  # a stranger's bytes: torch's reader fails in every way there is
+        reason = shortened(str(error).strip().split("\n")[0])
         raise InputError(f"{path} is refused: it is not a checkpoint of tensors and plain data only ({reason})") from None
     try:
+        if not isinstance(content, dict):
+            raise TypeError(f"it holds a {type(content).__name__}, not a dict")
         arch, state = content["arch"], content["state_dict"]
         n, levels, hidden = int(arch["n_agents"]), int(arch["n_items"]), int(arch["hidden_layer_size"])
         deterministic = arch["a_activation"] == "deterministic"
+        state = {name.removeprefix("module."): tensor for name, tensor in state.items()}
+        _check_tensors(state, hidden, n * levels)
         network = PaperNetwork(n, levels, hidden)
-        network.load_state_dict({name.removeprefix("module."): tensor for name, tensor in state.items()})
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-        raise InputError(f"{path} is not one of the authors' checkpoints: {error}") from None
+        network.load_state_dict(state)
+        label = str(content.get("name", ""))[:200]
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
+        raise InputError(f"{path} is not one of the authors' checkpoints: {shortened(str(error))}") from None
     mechanism = "dm-regretnet" if deterministic else "m-regretnet" if levels > 1 else "regretnet"
-    facts = {"n": n, "levels": levels, "source": "published by the paper's authors", "name": str(content.get("name", ""))}
+    facts = {"n": n, "levels": levels, "source": "published by the paper's authors", "name": label}
     return Learned(network.eval(), mechanism, deterministic, keeps_zero=False, facts=facts)
 
 
-def _build(facts: dict[str, Any]) -> nn.Module:
+def _check_tensors(state: dict[str, torch.Tensor], hidden: int, outputs: int) -> None:
+    """Refuses sizes that the tensors do not have, before a network of such sizes is made, and weights that are not numbers."""
+    if hidden < 1 or outputs < 1:
+        raise ValueError(f"a network of {hidden} units and {outputs} levels is none")
+    if hidden * max(hidden, outputs) > sum(tensor.numel() for tensor in state.values()):
+        raise ValueError(f"a network of {hidden} units and {outputs} levels has more weights than the file")
+    for name, tensor in state.items():
+        if not (tensor.is_floating_point() and bool(torch.isfinite(tensor).all())):
+            raise ValueError(f"{name} has weights that are not finite numbers")
+
+
+def _build(facts: dict[str, Any], state: dict[str, torch.Tensor]) -> nn.Module:
     kind, n, levels, hidden = facts["network"], int(facts["n"]), int(facts["levels"]), int(facts["hidden"])
+    _check_tensors(state, hidden, n * levels if kind == "paper" else levels)
     if kind == "menu":
         return MenuNetwork(levels, hidden)
     if kind == "paper":
         return PaperNetwork(n, levels, hidden)
     if kind == "price":
         typical = float(facts["typical_size"]), float(facts.get("typical_price", 1.0))
+        if not all(math.isfinite(number) and number > 0 for number in (*typical, float(facts["largest_loss"]))):
+            raise ValueError("typical_size, typical_price and largest_loss must be finite and positive")
         return PriceNetwork(levels, hidden, float(facts["largest_loss"]), str(facts["size"]), *typical)
     raise ValueError(f"unknown network {kind!r}")

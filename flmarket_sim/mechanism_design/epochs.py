@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,9 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
+from flmarket_sim.durable import disk_error, write_whole
+from flmarket_sim.errors import InputError
 from flmarket_sim.mechanism_design import checkpoints
 from flmarket_sim.mechanism_design.checkpoints import Learned
 
+AGAIN = "Free some space; the same command then goes on from the last epoch"
 Progress = Callable[[int, int, dict[str, float]], None]
 
 
@@ -31,7 +36,7 @@ def run_epochs(trainer: Steps, steps: int, steps_per_epoch: int, out: Path, prog
     """Takes all steps, from where an unfinished training beside `out` was left."""
     unfinished = _unfinished(out)
     if unfinished.exists():
-        trainer.restore(torch.load(unfinished, weights_only=True))
+        _restore(trainer, unfinished)
     recent: list[dict[str, float]] = []
     while trainer.step < steps:
         recent.append(trainer.advance())
@@ -39,19 +44,37 @@ def run_epochs(trainer: Steps, steps: int, steps_per_epoch: int, out: Path, prog
             means = {key: sum(row[key] for row in recent) / len(recent) for key in recent[0]}
             trainer.history.append({"step": float(trainer.step), **means})
             recent = []
-            fresh = unfinished.with_name(unfinished.name + ".new")
-            torch.save(trainer.state(), fresh)
-            fresh.replace(unfinished)
+            _save(trainer.state(), unfinished)
         if progress is not None:
             progress(trainer.step, steps, trainer.history[-1] if trainer.history else {})
 
 
 def keep(learned: Learned, history: list[dict[str, float]], out: Path) -> Learned:
     """Writes weights and metrics; the state to go on from is not needed any more."""
-    pq.write_table(pa.Table.from_pylist(history), out.with_suffix(".metrics.parquet"))
-    checkpoints.save(out, learned)
+    metrics = out.with_suffix(".metrics.parquet")
+    try:
+        write_whole(metrics, lambda fresh: pq.write_table(pa.Table.from_pylist(history), fresh))
+        checkpoints.save(out, learned)
+    except OSError as error:
+        raise disk_error(out, error, AGAIN) from error
     _unfinished(out).unlink(missing_ok=True)
     return learned
+
+
+def _save(state: dict[str, Any], unfinished: Path) -> None:
+    try:
+        write_whole(unfinished, lambda fresh: torch.save(state, fresh))
+    except (OSError, RuntimeError) as error:  # torch has an error of its own for a disk that is full
+        cause = error if isinstance(error, OSError) else OSError(errno.EIO, str(error).splitlines()[0])
+        raise disk_error(unfinished, cause, AGAIN) from error
+
+
+def _restore(trainer: Steps, unfinished: Path) -> None:
+    try:
+        trainer.restore(torch.load(unfinished, weights_only=True))
+    except (OSError, RuntimeError, EOFError, ValueError, KeyError, TypeError, pickle.UnpicklingError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(f"{unfinished} is damaged ({reason}); delete it, and the training begins anew") from None
 
 
 def _unfinished(out: Path) -> Path:

@@ -1,7 +1,20 @@
-"""Local differential privacy: clipping, Laplace noise, and an audit that can fail."""
+"""Local differential privacy: clipping, Laplace noise from streams or hardened, accounting, and an audit that can fail."""
 
 from flmarket_sim.privacy.audit import AuditResult, audit
 from flmarket_sim.privacy.clipping import clip_l1
 from flmarket_sim.privacy.laplace import noise_scale, perturb, unit_noise
+from flmarket_sim.privacy.noise import Noise, create_noise, require_noise
+from flmarket_sim.privacy.release import Release
 
-__all__ = ["AuditResult", "audit", "clip_l1", "noise_scale", "perturb", "unit_noise"]
+__all__ = [
+    "AuditResult",
+    "Noise",
+    "Release",
+    "audit",
+    "clip_l1",
+    "create_noise",
+    "noise_scale",
+    "perturb",
+    "require_noise",
+    "unit_noise",
+]

@@ -13,29 +13,45 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.study.contract import Plot
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")  # Okabe and Ito
+FLOOR = "first-best"  # a bound, not a mechanism: drawn dashed
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 @contextmanager
 def axes(path: Path | None, size: tuple[float, float] = (6.5, 4.2)) -> Iterator[Any]:
     """An axis to draw on; the figure goes to `path` (.png, .svg or .pdf), and is closed in any case."""
+    with panels(path, 1, size) as (axis,):
+        yield axis
+
+
+@contextmanager
+def panels(path: Path | None, count: int, size: tuple[float, float], columns: int = 2) -> Iterator[list[Any]]:
+    """Several axes with common scales and one legend, two in a row unless said otherwise; `size` is the whole figure's."""
     import matplotlib
 
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = "flmarket"  # the same figure gives the same bytes
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=size, layout="constrained")
+    wide = min(count, columns)
+    figure, grid = plt.subplots(
+        -(-count // wide), wide, figsize=size, layout="constrained", squeeze=False, sharex=True, sharey=True
+    )
+    drawn = list(grid.flat)
     try:
-        yield axis
-        axis.grid(alpha=0.3, which="both", linewidth=0.5)
-        axis.set_axisbelow(True)
-        axis.spines[["top", "right"]].set_visible(False)
-        handles, labels = axis.get_legend_handles_labels()
+        for spare in drawn[count:]:
+            spare.remove()
+        yield drawn[:count]
+        labels: dict[str, Any] = {}
+        for axis in drawn[:count]:
+            axis.grid(alpha=0.3, which="both", linewidth=0.5)
+            axis.set_axisbelow(True)
+            axis.spines[["top", "right"]].set_visible(False)
+            labels |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
         if len(labels) > 1:
             many = len(labels) > 8
-            columns, font = (3, "small") if many else (2, "medium")
-            figure.legend(handles, labels, loc="outside upper center", ncols=columns, fontsize=font, frameon=False)
+            wide, font = (4 if size[0] > 8 else 3, "small") if many or count > 1 else (2, "medium")
+            figure.legend(labels.values(), labels, loc="outside upper center", ncols=wide, fontsize=font, frameon=False)
         if path is not None:
             metadata = {"Date": None} if path.suffix == ".svg" else None
             try:
@@ -47,32 +63,71 @@ def axes(path: Path | None, size: tuple[float, float] = (6.5, 4.2)) -> Iterator[
 
 
 def draw(rows: list[dict[str, Any]], plot: Plot, path: Path) -> None:
-    """Rows as lines with bands, or as groups of bars with whiskers."""
+    """Rows as lines with bands, or as groups of bars with whiskers; a panel for each value of the plot's panel column."""
     groups = list(dict.fromkeys(row[plot.group] for row in rows))
+    shown: list[Any] = [None] if plot.panel is None else list(dict.fromkeys(row[plot.panel] for row in rows))
     many = plot.bars and len({row[plot.x] for row in rows}) > 4
-    with axes(path, (8.0, 4.6) if many else (6.5, 4.4)) as axis:
-        if plot.bars:
-            _bars(axis, rows, plot, groups)
-        else:
-            _lines(axis, rows, plot, groups)
-        axis.set(xlabel=plot.x_label, ylabel=plot.y_label)
-        if plot.log:
-            axis.set_yscale("log")
-        if plot.level is not None:
-            axis.axhline(plot.level, color="black", linewidth=0.8, linestyle="--")
+    single = (8.0, 4.6) if many else (6.5, 4.4)
+    size = single if len(shown) == 1 else (9.0, 1.1 + 3.0 * -(-len(shown) // 2))
+    columns = 1 if plot.bars else 2
+    if plot.bars and len(shown) > 1:
+        size = (9.0, 1.2 + 3.2 * len(shown))
+    with panels(path, len(shown), size, columns) as drawn:
+        for place, (axis, panel) in enumerate(zip(drawn, shown, strict=True)):
+            mine = [row for row in rows if plot.panel is None or row[plot.panel] == panel]
+            if plot.bars:
+                _bars(axis, mine, plot, groups, list(dict.fromkeys(row[plot.x] for row in rows)))
+            else:
+                _lines(axis, mine, plot, groups)
+            axis.set(
+                xlabel=plot.x_label if place >= len(shown) - columns else "",
+                ylabel=plot.y_label if place % columns == 0 else "",
+                title="" if panel is None else str(panel),
+            )
+            _scales(axis, plot, rows)
+            if plot.level is not None:
+                axis.axhline(plot.level, color="black", linewidth=0.8, linestyle="--")
+
+
+def _scales(axis: Any, plot: Plot, rows: list[dict[str, Any]]) -> None:
+    """Logarithms where asked for, with plain numbers on the axes."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    if plot.log:
+        axis.set_yscale("log")
+        shown = np.array([row[plot.y] for row in rows if row[plot.y] is not None], float)
+        shown = np.minimum(shown[shown > 0], plot.top or np.inf)
+        if len(shown) and shown.max() < 200 * shown.min():
+            axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        if len(
+            shown
+        ):  # bands that reach down to 0 must not stretch the axis; panels share it, so its top is that of all of them
+            highs = np.array([row.get(f"{plot.y}_high") or np.nan for row in rows], float)
+            axis.set_ylim(0.8 * shown.min(), 1.2 * max(shown.max(), highs[np.isfinite(highs)].max(initial=0.0)))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.yaxis.set_minor_formatter(NullFormatter())
+    if plot.top is not None:
+        axis.set_ylim(None, min(plot.top, 1.2 * max(row[plot.y] for row in rows if row[plot.y] is not None)))
+    if plot.log_x:
+        axis.set_xscale("log")
+        axis.set_xticks(sorted({row[plot.x] for row in rows}))
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _lines(axis: Any, rows: list[dict[str, Any]], plot: Plot, groups: list[Any]) -> None:
     for place, group in enumerate(groups):
         mine = sorted((row for row in rows if row[plot.group] == group), key=lambda row: row[plot.x])
         x, y, low, high = (np.array([row.get(key, np.nan) for row in mine], float) for key in _columns(plot))
-        colour = COLOURS[place % len(COLOURS)]
-        axis.plot(x, y, marker=MARKERS[place % len(MARKERS)], markersize=4, color=colour, label=str(group))
-        axis.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+        colour, marker, line = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], "-"
+        if group == FLOOR:
+            colour, marker, line = "black", "", "--"
+        axis.plot(x, y, line, marker=marker, markersize=4, color=colour, label=str(group))
+        inside = y <= (np.inf if plot.top is None else plot.top)
+        axis.fill_between(x, low, high, where=inside, color=colour, alpha=0.15, linewidth=0)
 
 
-def _bars(axis: Any, rows: list[dict[str, Any]], plot: Plot, groups: list[Any]) -> None:
-    names = list(dict.fromkeys(row[plot.x] for row in rows))
+def _bars(axis: Any, rows: list[dict[str, Any]], plot: Plot, groups: list[Any], names: list[Any]) -> None:
     width = 0.8 / len(groups)
     for place, group in enumerate(groups):
         mine = {row[plot.x]: row for row in rows if row[plot.group] == group}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,54 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from flmarket_sim.errors import FlmarketError
+from flmarket_sim import registry
+from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.folders import claim
 from flmarket_sim.report import figures
 from flmarket_sim.report.evaluation import label
 from flmarket_sim.scenario import Scenario
-from flmarket_sim.study.contract import Finding
+from flmarket_sim.study.contract import Finding, Progress
 
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A study that was read back: its rows, what it said in words, and the scenario it was asked of."""
+
+    rows: list[Row]
+    sentences: list[str]
+    scenario: dict[str, Any]
+
+
+def run_study(scenario: Scenario, out: str | Path, progress: Progress | None = None) -> tuple[Finding, float]:
+    """Asks the question of a scenario's [study] table, into a new or empty directory: the finding, and wall seconds."""
+    if scenario.study is None:
+        known = ", ".join(registry.studies.names())
+        raise InputError(f"{scenario.name} asks no question: it has no [study] table with a name, one of {known}")
+    asked: Any = registry.studies.create(scenario.study.name, **scenario.study.options)
+    folder = Path(out)
+    claim(folder, "study")
+    began = time.perf_counter()
+    try:
+        finding: Finding = asked.run(scenario, progress or (lambda done, total: None))
+    except BaseException:
+        folder.rmdir()  # empty still: nothing to keep
+        raise
+    seconds = time.perf_counter() - began
+    write(finding, scenario, folder, seconds)
+    return finding, seconds
+
+
+def read_study(directory: str | Path) -> Kept:
+    """What a study left in its directory."""
+    folder = Path(directory)
+    try:
+        facts = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+        rows = pq.ParquetFile(folder / "rows.parquet").read().to_pylist()
+        return Kept(rows, list(facts["sentences"]), dict(facts["scenario"]))
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        raise InputError(f"{folder} is not the directory of a study: {error}") from None
 
 
 def shown(rows: list[Row]) -> list[dict[str, str]]:

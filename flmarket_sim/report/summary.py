@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from flmarket_sim.eventlog import read_events, read_ledger, read_run
-from flmarket_sim.eventlog.totals import buyers_totals
+from flmarket_sim.eventlog import read_ledger, read_run, sql
+from flmarket_sim.eventlog.totals import ADDED, totals_of_table
 from flmarket_sim.report.behaviours import earnings, sentence
 
 SHOWN = 15  # rounds that a terminal shows
@@ -22,19 +24,20 @@ SHOWN = 15  # rounds that a terminal shows
 def summarise(run: str | Path) -> dict[str, Any]:
     """Totals of a run, one entry a buyer."""
     info = read_run(run)
-    rounds = read_events(run, "round")
+    rounds = sql(run, f"select {', '.join(ADDED)} from rounds order by seq")
     sold = read_ledger(run).column("privacy_sold").to_numpy() if info["outcome"] == "finished" else np.zeros(1)
     buyers = [buyer["name"] for buyer in info["scenario"]["buyers"]] or ["buyer"]
     return {
         "name": info["scenario"]["name"],
         "outcome": info["outcome"],
+        "repeatable": info.get("repeatable", True),
         "events": info.get("log", {}).get("events"),
         "wall_seconds": info.get("wall_seconds"),
         "directory": str(run),
         "owners": info["scenario"]["owners"]["count"],
         "owners_who_sold": int((sold > 0).sum()),
         "largest_privacy_sold": float(sold.max()),
-        "buyers": buyers_totals(rounds.to_pylist(), buyers),
+        "buyers": {name: totals_of_table(mine) for name in buyers if len(mine := _of_buyer(rounds, name))},
         "behaviours": earnings(run) if info["scenario"]["owners"].get("behaviours") else {},
     }
 
@@ -43,16 +46,23 @@ def render(run: str | Path) -> RenderableType:
     """The rounds of a run as a table, and what they add up to."""
     summary = summarise(run)
     parts: list[RenderableType] = []
-    rounds = read_events(run, "round").to_pylist()
     for name, totals in summary["buyers"].items():
-        mine = [row for row in rounds if row["buyer"] == name]
+        step = max(1, math.ceil(totals["rounds"] / SHOWN))
+        few = f"select * from rounds where (round + 1) % {step} = 0 or round = {totals['rounds'] - 1} order by seq"
+        mine = _of_buyer(sql(run, few), name).to_pylist()
         parts += [_table(name, mine, totals), Text(_sentence(totals) + "\n")]
     people = f"{summary['owners_who_sold']} of {summary['owners']} owners sold a gradient"
     parts.append(Text(f"{people}; nobody lost more than e = {summary['largest_privacy_sold']:.3g} of privacy in all"))
     if summary["behaviours"]:
         parts.append(Text(sentence(summary["behaviours"])))
+    if not summary["repeatable"]:
+        parts.append(Text("Hardened noise: this run cannot be repeated; the same scenario gives another one"))
     parts.append(Text(f"{summary['events']:,} events in {summary['wall_seconds']} s, in {summary['directory']}"))
     return Group(*parts)
+
+
+def _of_buyer(rounds: pa.Table, name: str) -> pa.Table:
+    return rounds.filter(pc.equal(rounds.column("buyer"), name))
 
 
 def _table(name: str, rows: list[dict[str, Any]], totals: dict[str, Any]) -> Table:
@@ -69,9 +79,7 @@ def _table(name: str, rows: list[dict[str, Any]], totals: dict[str, Any]) -> Tab
         "accuracy",
     ):
         table.add_column(head, justify="right")
-    step = max(1, math.ceil(len(rows) / SHOWN))
-    shown = [row for row in rows if (row["round"] + 1) % step == 0 or row is rows[-1]]
-    for row in shown:
+    for row in rows:
         table.add_row(
             str(row["round"] + 1),
             f"{row['budget']:,.0f}",

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flmarket_sim.strategy.confidence import from_seeds
+from flmarket_sim.study.paired import paired_differences
 from flmarket_sim.study.sweep_file import Plan, PlannedRun
 from flmarket_sim.study.sweep_folder import total_column
 
@@ -71,6 +72,34 @@ def means(summary: pa.Table, plan: Plan) -> list[Row]:
     return told
 
 
+def differences(summary: pa.Table, plan: Plan) -> tuple[str, list[Row]] | None:
+    """The first axis of names, and a row for each of its values less the first one, in the same worlds; other axes are averaged over.
+
+    None without such an axis, or with one seed: then there is no interval.
+    """
+    axis = next((one for one in plan.axes if len(one.values) > 1 and all(isinstance(v, str) for v in one.values)), None)
+    if axis is None or len(plan.seeds) < 2:
+        return None
+    done = [row[axis.path] for row in summary.to_pylist() if row["outcome"] == "finished"]
+    if axis.values[0] not in done:
+        return None
+    columns = {total_column(name, plan.axes): name for name in METRICS}
+    found = paired_differences(summary, axis=axis.path, baseline=axis.values[0], columns=list(columns)).to_pylist()
+    rows: dict[str, Row] = {}
+    for one in found:
+        name, ends = columns[one["column"]], (("", "difference"), ("_low", "difference_low"), ("_high", "difference_high"))
+        row = rows.setdefault(one[axis.path], {axis.path: one[axis.path], "seeds": 0})
+        row |= {f"{name}{end}": one[key] for end, key in ends} | {"seeds": max(row["seeds"], one["pairs"])}
+    return (axis.path, list(rows.values())) if rows else None
+
+
+def _differences_table(axis: str, first: str, rows: list[Row], measured: list[str]) -> list[RenderableType]:
+    table = _table([f"{axis} less {first}", "seeds", *(name.replace("_", " ") for name in measured)])
+    for row in rows[:SHOWN]:
+        table.add_row(Text(row[axis]), str(row["seeds"]), *(Text(_interval(row, name)) for name in measured))
+    return [table, Text("Differences in the same worlds, seed by seed, means over the other axes; ± as above.")]
+
+
 def render(summary: pa.Table, plan: Plan, directory: str) -> RenderableType:
     lines = means(summary, plan)
     several = len({line["buyer"] for line in lines} - {None}) > 1
@@ -84,6 +113,10 @@ def render(summary: pa.Table, plan: Plan, directory: str) -> RenderableType:
     if len(lines) > SHOWN:
         table.add_row("...", *[""] * (len(heads) - 1))
     parts: list[RenderableType] = [table, Text("Means over seeds; ± is half of Student's 95 % interval.")]
+    compared = differences(summary, plan)
+    if compared is not None:
+        axis = next(one for one in plan.axes if one.path == compared[0])
+        parts += _differences_table(axis.path, axis.values[0], compared[1], measured)
     wrong = [row for row in summary.to_pylist() if row["outcome"] == "failed"]
     messages = dict.fromkeys(f"{row['stage']}: {row['message']}" for row in wrong)
     parts += [Text(f"{len(wrong):,} runs failed; " + "\n".join(list(messages)[:5]))] if wrong else []

@@ -10,13 +10,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flmarket_sim.bids import Profiles
-from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.auctions.contract import check_budget
+from flmarket_sim.bids import BidBatch, Profiles
+from flmarket_sim.errors import FlmarketError, InputError, shortened
+from flmarket_sim.stored import read_parquet
 from flmarket_sim.strategy.probe import Probe
 from flmarket_sim.strategy.search import STAGES
 from flmarket_sim.valuation import family_names
 
 FORMAT = "1"
+MEASURED = [
+    "rate",
+    "privacy_budget",
+    "data_size",
+    "budget",
+    "truthful_utility",
+    "best_utility",
+    "cost",
+    "told_privacy_budget",
+    "told_data_size",
+]
+NUMBERS = pa.schema([(name, pa.float64()) for name in MEASURED] + [("told_values", pa.list_(pa.float64()))])
 
 
 def table(probe: Probe, facts: dict[str, Any] | None = None) -> pa.Table:
@@ -67,14 +81,20 @@ def write_probe(probe: Probe, path: str | Path, facts: dict[str, Any] | None = N
 def read_probe(path: str | Path) -> tuple[Probe, dict[str, Any]]:
     """The probe of a file, ready to be replayed, and the facts that were written with it."""
     try:
-        found = pq.ParquetFile(path).read()
+        found = read_parquet(Path(path), NUMBERS)
         metadata = found.schema.metadata or {}
         facts = json.loads(metadata[b"facts"])
         markets = int(found.column("market").to_numpy().max()) + 1
         n = found.num_rows // markets
 
+        if n * markets != found.num_rows or not isinstance(facts, dict):
+            raise ValueError("its rows are not the owners of whole markets")
+
         def square(name: str) -> Any:
-            return found.column(name).to_numpy(zero_copy_only=False).reshape(markets, n)
+            column = found.column(name).to_numpy(zero_copy_only=False).reshape(markets, n)
+            if not np.isfinite(column).all():
+                raise ValueError(f"{name} has values that are not finite")
+            return column
 
         told = np.stack(found.column("told_values").to_pylist()).reshape(markets, n, -1)
         stage = np.array([STAGES.index(name) for name in found.column("stage").to_pylist()], np.int8).reshape(markets, n)
@@ -84,6 +104,12 @@ def read_probe(path: str | Path) -> tuple[Probe, dict[str, Any]]:
             truth, square("budget")[:, 0].copy(), square("truthful_utility"), square("best_utility"), square("cost"), told,
             square("told_privacy_budget"), square("told_data_size"), stage, int(facts["seed"]),
         )  # fmt: skip
-    except (OSError, pa.ArrowException, KeyError, ValueError, TypeError) as error:
-        raise InputError(f"{path} is not the file of a probe: {error}") from None
+        bids = BidBatch(probe.values, probe.privacy_budget, probe.data_size)
+        check_budget(bids, probe.budget)
+        if not (probe.cost > 0).all():
+            raise ValueError("cost has values that are not positive")
+    except (
+        OSError, pa.ArrowException, KeyError, ValueError, TypeError, OverflowError, RecursionError, FlmarketError
+    ) as error:  # fmt: skip
+        raise InputError(f"{path} is not the file of a probe: {shortened(str(error))}") from None
     return probe, facts

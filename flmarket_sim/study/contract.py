@@ -25,7 +25,9 @@ Factors = Annotated[Sequence[Annotated[float, Field(gt=0)]], Field(min_length=1)
 class Plot:
     """A figure of a finding's rows: `y` over `x`, one line (or group of bars) for each `group`.
 
-    `y` names a column that has `y`_low and `y`_high beside it where there is an interval. `level` draws a level line.
+    `y` names a column that has `y`_low and `y`_high beside it where there is an interval. `level` draws a level
+    line. `panel` names a column with a panel of its own for each value. `top`
+    is where the axis ends, whatever lies above.
     """
 
     x: str
@@ -36,6 +38,9 @@ class Plot:
     bars: bool = False
     log: bool = False
     level: float | None = None
+    panel: str | None = None
+    log_x: bool = False
+    top: float | None = None
 
 
 @dataclass(frozen=True)

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from flmarket_sim.auctions import named
-from flmarket_sim.bids import Profiles
 from flmarket_sim.errors import InputError
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.strategy.confidence import estimate
 from flmarket_sim.strategy.effort import effort_of
-from flmarket_sim.strategy.payoff import expected_utility
 from flmarket_sim.strategy.probe import probe
 from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, markets, spread
-from flmarket_sim.threads import one_torch_thread
-
-Floats = NDArray[np.float64]
+from flmarket_sim.study.published_attack import Attack
 
 
 class PublishedRegret:
@@ -56,10 +50,11 @@ class PublishedRegret:
         rows: list[dict[str, Any]] = []
         said = []
         for place, (name, auction) in enumerate(self.auctions.items()):
-            mine = {"published attack": self._attacked(auction, truth, budget)}
+            attack = Attack(auction, truth, budget, self.steps, self.rate)
+            mine = {"published attack": attack.expected()}
             progress(2 * place + 1, 2 * len(self.auctions))
             if not auction.learned.deterministic:
-                mine["two draws of the truth"] = self._luck(auction, truth, budget)
+                mine["two draws of the truth"] = attack.luck()
             mine["probe"] = probe(auction, truth, budget, seed=scenario.seed, effort=self.effort).relative_gain
             progress(2 * place + 2, 2 * len(self.auctions))
             for how, gain in mine.items():
@@ -71,45 +66,3 @@ class PublishedRegret:
             said.append(f"{name}: {told}")
         plot = Plot("auction", "gain_over_cost", "measured_by", "", "mean gain / cost", bars=True)
         return Finding(rows, plot, said)
-
-    def _attacked(self, auction: Any, truth: Profiles, budget: Floats) -> Floats:
-        """(K, n) gain / cost of the published attack's reports, on the deployed auction in expectation."""
-        import torch
-
-        from flmarket_sim.mechanism_design.misreports import ascended_lies
-        from flmarket_sim.mechanism_design.types import Types
-        from flmarket_sim.strategy.lies import Lies
-        from flmarket_sim.strategy.payoff import Payoff
-
-        levels = int(auction.learned.network.levels)
-        markets, n = truth.shape
-        every, owner = (
-            np.repeat(np.arange(markets), n),
-            np.tile(np.arange(n), markets),
-        )  # each owner of each market in her own copy
-        many, money = truth.take(every), budget[every]
-        columns = (many.family, many.rate, many.privacy_budget, many.data_size, money)
-        types = Types(*(torch.from_numpy(np.asarray(column, np.float32)) for column in columns))
-        learned, who = auction.learned, torch.from_numpy(owner)
-        with one_torch_thread():
-            lie = ascended_lies(
-                learned.network, types, types.truthful(levels), who, self.steps, self.rate, learned.deterministic, None
-            )
-            bids = many.bids(levels)
-            honest, cost = expected_utility(auction, many, bids, money)
-            here = np.arange(len(owner)), owner
-            told = Lies(
-                np.maximum.accumulate(lie.values.double().numpy(), axis=1),
-                np.minimum(lie.privacy_budget.double().numpy(), many.privacy_budget[here]),
-                many.data_size[here],
-            )
-            lying = Payoff(auction, many, bids, money, owner)(told.at(None))[0]
-        return np.asarray((np.maximum(lying - honest[here], 0.0) / cost[here]).reshape(markets, n))
-
-    def _luck(self, auction: Any, truth: Profiles, budget: Floats) -> Floats:
-        """(K, n) what two draws of the same truthful bids differ by, where the second is luckier, relative to cost."""
-        bids = truth.bids(int(auction.learned.network.levels))
-        _, cost = expected_utility(auction, truth, bids, budget)
-        drawn = [auction.decide(bids, budget, np.random.default_rng(seed)) for seed in (1, 2)]
-        first, second = (truth.utility(outcome.privacy_loss, outcome.payment) for outcome in drawn)
-        return np.maximum(second - first, 0.0) / cost

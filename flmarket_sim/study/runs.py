@@ -10,7 +10,7 @@ from typing import Any
 
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.market.simulation import run
-from flmarket_sim.scenario import Scenario
+from flmarket_sim.scenario import Scenario, without_nulls
 from flmarket_sim.scenario_file import build_scenario
 
 
@@ -24,7 +24,7 @@ def changed(scenario: Scenario, **tables: Any) -> Scenario:
         for place in places:
             table = table[place]
         table[last] = value
-    return build_scenario(_without_nulls(plain), scenario.name)
+    return build_scenario(without_nulls(plain), scenario.name)
 
 
 def auction_table(text: str) -> dict[str, str]:
@@ -50,10 +50,3 @@ def load_data(scenario: Scenario) -> Dataset | None:
     source = registry.datasets.create(scenario.data.name, **scenario.data.options)
     loaded: Dataset = source.load(Streams(scenario.seed))
     return loaded
-
-
-def _without_nulls(value: Any) -> Any:
-    """TOML has no null: what is None is left out."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
-    return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value

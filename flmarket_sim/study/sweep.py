@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from flmarket_sim.eventlog.totals import buyers_totals
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.market import simulation
 from flmarket_sim.scenario import Scenario
+from flmarket_sim.study.parcel import Files, pack, unpack
 from flmarket_sim.study.runs import load_data
 from flmarket_sim.study.sweep_file import Plan
 from flmarket_sim.study.sweep_folder import Row, SweepFolder, failed
-from flmarket_sim.study.workers import Died, in_processes
+from flmarket_sim.study.workers import Crew, Died, Processes
 
 DATA_SETS_KEPT = 2
 
@@ -35,11 +37,20 @@ class Task:
     log: Path | None
 
 
-def run_sweep(plan: Plan, out: str | Path, workers: int = 1, progress: Callable[[int, int], None] | None = None) -> pa.Table:
+def run_sweep(
+    plan: Plan,
+    out: str | Path,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+    crew: Crew | None = None,
+) -> pa.Table:
     """Does what is not done yet, and returns the summary, which is also written when the sweep is interrupted.
 
-    `progress(done, total)` counts the runs of this call: what an earlier one finished costs no time.
+    `progress(done, total)` counts the runs of this call: what an earlier one finished costs no time. Without a `crew`,
+    `workers` processes of this machine do the runs.
     """
+    doers: Crew = crew or Processes(workers)
+    function: Callable[[Task], Any] = perform if doers.shares_disk else perform_away
     folder = SweepFolder(out, plan)
     try:
         done = folder.finished()
@@ -47,9 +58,9 @@ def run_sweep(plan: Plan, out: str | Path, workers: int = 1, progress: Callable[
         if progress is not None:
             progress(0, len(tasks))
         try:
-            with closing(in_processes(perform, tasks, workers)) as results:
+            with closing(doers.perform(function, tasks)) as results:
                 for count, (task, result) in enumerate(results, 1):
-                    folder.add([failed(task.run, "worker", str(result))] if isinstance(result, Died) else result)
+                    folder.add(_received(task, result))
                     if progress is not None:
                         progress(count, len(tasks))
         except BaseException:
@@ -88,6 +99,31 @@ def perform(task: Task) -> list[Row]:
         return [failed(task.run, stage, message, time.perf_counter() - began)]
     ending = {"run": task.run, "outcome": "finished", "stage": None, "message": None, "seconds": time.perf_counter() - began}
     return [ending | {"buyer": name} | numbers for name, numbers in totals.items()]
+
+
+def perform_away(task: Task) -> tuple[list[Row], Files]:
+    """The same where the sweep's directory may be out of reach: the log is written aside and comes back as bytes."""
+    if task.log is None:
+        return perform(task), {}
+    with tempfile.TemporaryDirectory(prefix="flmarket-run-", ignore_cleanup_errors=True) as aside:
+        log = Path(aside) / task.log.name
+        rows = perform(replace(task, log=log))
+        try:
+            return rows, pack(log)
+        except (FlmarketError, OSError) as error:
+            return [failed(task.run, "log", str(error), rows[0]["seconds"])], {}
+
+
+def _received(task: Task, result: list[Row] | tuple[list[Row], Files] | Died) -> list[Row]:
+    """The rows of a run, with its log in place."""
+    if isinstance(result, Died):
+        return [failed(task.run, "worker", str(result))]
+    if isinstance(result, list):
+        return result
+    rows, files = result
+    if task.log is not None and files:
+        unpack(files, task.log)
+    return rows
 
 
 def _logged(scenario: Scenario, data: Dataset | None, log: Path) -> list[Row]:

@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import json
 import math
-import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,18 +18,11 @@ from typing import Any
 
 import pydantic
 
-from flmarket_sim.errors import InputError, ScenarioError
+from flmarket_sim.errors import InputError, ScenarioError, shown
 from flmarket_sim.scenario import Scenario, Sweep
-from flmarket_sim.scenario_file import (
-    Problem,
-    assign,
-    build_scenario,
-    check_scenario,
-    describe_problems,
-    dotted,
-    override,
-    read_text,
-)
+from flmarket_sim.scenario_check import Problem, check_scenario, describe_problems, dotted
+from flmarket_sim.scenario_file import assign, build_scenario, override, read_toml
+from flmarket_sim.shipped import read_text
 from flmarket_sim.toml_lines import PathKeys, key_lines, prefixes
 
 MOST_RUNS = 1_000_000
@@ -75,6 +68,7 @@ class Plan:
     seeds: tuple[int, ...]
     keep_events: bool
     runs: tuple[PlannedRun, ...]
+    base: Tables  # the file's tables with overrides, without [sweep]: what all runs share, but for the axes
 
 
 def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> Plan:
@@ -83,14 +77,11 @@ def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> Plan:
 
 
 def has_sweep(path: str | Path) -> bool:
-    return "sweep" in tomllib.loads(read_text(path))
+    return "sweep" in read_toml(read_text(path), str(path))
 
 
 def parse_sweep(text: str, source: str = "<sweep>", overrides: Iterable[str] = ()) -> Plan:
-    try:
-        data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ScenarioError(f"{source} is not TOML: {error}") from None
+    data = read_toml(text, source)
     lines = {_without_dots(keys): line for keys, line in key_lines(text).items()}
     problems = list(_spread_axes(data))
     for changed in [override(data, setting) for setting in overrides]:
@@ -123,7 +114,7 @@ def parse_sweep(text: str, source: str = "<sweep>", overrides: Iterable[str] = (
         raise ScenarioError(describe_problems(problems, source, lines))
     runs = _runs(base, axes, seeds, source, lines)
     name = base.get("name", Scenario().name)
-    return Plan(name, source, text, digest, axes, tuple(seeds), table.keep_events, tuple(runs))
+    return Plan(name, source, text, digest, axes, tuple(seeds), table.keep_events, tuple(runs), base)
 
 
 def points(axes: tuple[Axis, ...]) -> Iterator[dict[str, Any]]:
@@ -138,7 +129,8 @@ def _runs(
     base: Tables, axes: tuple[Axis, ...], seeds: range | list[int], source: str, lines: dict[PathKeys, int]
 ) -> Iterator[PlannedRun]:
     """Raises ScenarioError for what is wrong in every combination: that is a mistake in the file, not a finding."""
-    checked = [(point, *check_scenario(_tables(base, point))) for point in points(axes)]
+    seeded = {"seed": seeds[0]} | base  # every run is given a seed, and what cannot have one is refused
+    checked = [(point, *check_scenario(_tables(seeded, point))) for point in points(axes)]
     everywhere = set.intersection(*({problem.path for problem in problems} for _, _, problems in checked))
     if everywhere:
         common = [problem for problem in checked[0][2] if problem.path in everywhere]
@@ -199,12 +191,14 @@ def _unusable(path: str, values: Any, others: list[Axis]) -> str | None:
     if (root := path.split(".")[0]) in NOT_AXES:
         return NOT_AXES[root]
     if not isinstance(values, list):
-        return f"must be a list of values (got {values!r})"
+        return f"must be a list of values (got {shown(values)})"
     if not values:
         return "has no values"
-    spelled = [_canonical(value) for value in values]
-    if twice := [value for value, text in zip(values, spelled, strict=True) if spelled.count(text) > 1]:
-        return f"has {twice[0]!r} more than once"
+    if len(values) > MOST_RUNS:
+        return f"has {len(values):,} values; more than {MOST_RUNS:,} runs are not one sweep"
+    counted = Counter(_canonical(value) for value in values)
+    if twice := [value for value in values if counted[_canonical(value)] > 1][:1]:
+        return f"has {shown(twice[0])} more than once"
     for other in others:
         if path == other.path:
             return "is an axis already"
@@ -258,4 +252,13 @@ def _without_dots(keys: PathKeys) -> PathKeys:
 
 
 def _canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
+    return json.dumps(_spelled(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
+
+
+def _spelled(value: Any) -> Any:
+    """Integers that Python does not write in decimal (they are never valid) in hexadecimal."""
+    if isinstance(value, dict):
+        return {key: _spelled(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_spelled(inner) for inner in value]
+    return hex(value) if isinstance(value, int) and value.bit_length() > 10_000 else value

@@ -1,8 +1,9 @@
 """The directory of a sweep: sweep.json, results in parts as they come, and the summary that is made of them.
 
 SWEEP/
-  sweep.json           the file's text, its hash, versions
+  sweep.json           the file's text, its hash, versions, what all runs share (overrides in it)
   parts/*.parquet      results, each part complete; of a run that is there twice, the last counts
+  parts/latest.jsonl   results that are in no part yet, a line a run: what is done is not done again after a kill
   summary.parquet      one row a run and buyer, in the order of the plan; the same bytes for any number of workers
   timings.parquet      wall seconds of each run
   runs/ID/             event logs, where the sweep keeps them
@@ -10,23 +11,25 @@ SWEEP/
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from flmarket_sim.durable import disk_error, write_parquet, write_text
 from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog.totals import TOTALS
-from flmarket_sim.eventlog.writer import disk_error
-from flmarket_sim.folders import claim
-from flmarket_sim.market.simulation import versions
+from flmarket_sim.folders import claim, lock
+from flmarket_sim.market.run_folder import versions
+from flmarket_sim.stored import read_json, read_parquet
 from flmarket_sim.study.sweep_file import Axis, Plan
 
+LATEST = "parts/latest.jsonl"
 SECONDS_PER_PART = 2.0
 SHARE_PER_PART = 0.02  # of the time so far: a sweep of days does not leave a hundred thousand parts
 ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
@@ -44,18 +47,25 @@ class SweepFolder:
         self.path, self.plan = Path(path), plan
         if not (self.path / "sweep.json").exists():
             claim(self.path, "sweep")
-        self._lock = _lock(self.path)
+        self._lock = lock(self.path, "sweep")
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        plan = self.plan
         known = read_sweep_json(self.path) if (self.path / "sweep.json").exists() else None
         if known is not None and known.get("sha256") != plan.digest:
-            self.close()
             raise InputError(f"{self.path} has another sweep ({known.get('name')}); name another directory with --out")
         (self.path / "parts").mkdir(exist_ok=True)
         if known is None:
             facts = {"name": plan.name, "sha256": plan.digest, "runs": len(plan.runs), "axes": [a.path for a in plan.axes]}
-            content = facts | {"seeds": list(plan.seeds), "versions": versions(), "file": plan.text}
-            _replace(self.path / "sweep.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+            content = facts | {"seeds": list(plan.seeds), "versions": versions(), "scenario": plan.base, "file": plan.text}
+            write_text(self.path / "sweep.json", json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n")
         self.results = _read_parts(self.path)
-        self._pending: list[Row] = []
+        self._pending = [row for rows in _read_latest(self.path).values() for row in rows]
         self._began = self._written = time.monotonic()
 
     def finished(self) -> set[str]:
@@ -66,9 +76,11 @@ class SweepFolder:
         return self.path / "runs" / run
 
     def add(self, rows: list[Row]) -> None:
-        """The result of one run, a row a buyer; on disk a little later."""
+        """The result of one run, a row a buyer; in a part a little later."""
         self.results[rows[0]["run"]] = rows
         self._pending += rows
+        with _full_disk_told(self.path), (self.path / LATEST).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(rows) + "\n")
         now = time.monotonic()
         if now - self._written > max(SECONDS_PER_PART, SHARE_PER_PART * (now - self._began)):
             self.flush()
@@ -78,6 +90,7 @@ class SweepFolder:
             parts = [int(part.stem.split("-")[1]) for part in (self.path / "parts").glob("part-*.parquet")]
             name = f"part-{max(parts, default=-1) + 1:06d}.parquet"
             _write(self.path / "parts" / name, pa.Table.from_pylist(self._pending, PART))
+            (self.path / LATEST).unlink(missing_ok=True)
         self._pending, self._written = [], time.monotonic()
 
     def write_summary(self) -> pa.Table:
@@ -133,25 +146,18 @@ def read_sweep(directory: str | Path) -> pa.Table:
     read_sweep_json(Path(directory))
     path = Path(directory) / "summary.parquet"
     try:
-        return pq.ParquetFile(path).read()
+        return read_parquet(path, pa.schema([("run", pa.string()), ("seed", pa.int64()), *OUTCOME]))
     except FileNotFoundError:
         raise InputError(f"{directory} has no summary: its sweep is running, or was killed; run it again to go on") from None
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
 
 
 def read_sweep_json(directory: Path) -> dict[str, Any]:
     """What sweep.json says."""
     path = directory / "sweep.json"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return read_json(path)
     except FileNotFoundError:
         raise InputError(f"{directory} is not the directory of a sweep: it has no sweep.json") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path} does not describe a sweep")
-    return content
 
 
 def _finished(folder: Path, results: dict[str, list[Row]], with_logs: bool) -> set[str]:
@@ -163,13 +169,35 @@ def _read_parts(folder: Path) -> dict[str, list[Row]]:
     results: dict[str, list[Row]] = {}
     for part in sorted((folder / "parts").glob("part-*.parquet")):
         try:
-            rows = pq.ParquetFile(part).read().to_pylist()
-        except (OSError, pa.ArrowException) as error:
-            raise InputError(f"{part} cannot be read: {error}; delete it, and its runs are done again") from None
+            table = read_parquet(part, PART)
+            if missing := [name for name in PART.names if name not in table.column_names]:
+                raise InputError(f"{part} has no column {missing[0]!r}")
+            rows = table.to_pylist()
+        except InputError as error:
+            raise InputError(f"{error}; delete it, and its runs are done again") from None
         fresh: dict[str, list[Row]] = {}
         for row in rows:
             fresh.setdefault(row["run"], []).append(row)
         results |= fresh
+    return results | _read_latest(folder)
+
+
+def _read_latest(folder: Path) -> dict[str, list[Row]]:
+    """Results that are in no part yet. A line that a kill has cut off is no result."""
+    results: dict[str, list[Row]] = {}
+    try:
+        lines = (folder / LATEST).read_text(encoding="utf-8").splitlines(keepends=True)
+    except FileNotFoundError:
+        return results
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder / LATEST} cannot be read: {error}; delete it, and its runs are done again") from None
+    for line in lines:
+        try:
+            rows = json.loads(line) if line.endswith("\n") else []
+            if rows:
+                results[rows[0]["run"]] = [{name: row.get(name) for name in PART.names} for row in rows]
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise InputError(f"{folder / LATEST} is damaged; delete it, and its runs are done again") from None
     return results
 
 
@@ -189,27 +217,14 @@ def _cell(axis: Axis, value: Any) -> Any:
     return kind(value)
 
 
-def _lock(folder: Path) -> int:
-    """Held until it is closed, or its process ends."""
-    handle = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise InputError(f"another process is running a sweep in {folder}") from None
-    return handle
-
-
 def _write(path: Path, table: pa.Table) -> None:
-    fresh = path.with_name(f".{path.name}.tmp")
+    with _full_disk_told(path):
+        write_parquet(path, table)
+
+
+@contextmanager
+def _full_disk_told(path: Path) -> Iterator[None]:
     try:
-        pq.write_table(table, fresh, compression="zstd")
-        fresh.replace(path)
+        yield
     except OSError as error:
-        raise disk_error(path, error) from error
-
-
-def _replace(path: Path, text: str) -> None:
-    fresh = path.with_name(f".{path.name}.tmp")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.replace(path)
+        raise disk_error(path, error, "Free some space; the same command then goes on from what is there") from error

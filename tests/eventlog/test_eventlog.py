@@ -3,6 +3,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import flmarket_sim as fm
+from flmarket_sim.durable import disk_error
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.eventlog import KINDS, EventLog, writer
 from flmarket_sim.eventlog.schema import SCHEMA_VERSION, columns
@@ -34,8 +35,7 @@ def test_the_same_events_give_the_same_bytes(tmp_path):
 
 def test_the_logical_hash_does_not_depend_on_how_the_log_is_cut(tmp_path, monkeypatch):
     whole = fill(EventLog(tmp_path / "whole", ("buyer",)))
-    monkeypatch.setattr(writer, "EVENTS_PER_FLUSH", 10)
-    monkeypatch.setattr(writer, "GROUPS_PER_PART", 2)
+    monkeypatch.setattr(writer, "EVENTS_PER_PART", 10)
     cut = fill(EventLog(tmp_path / "cut", ("buyer",)))
     assert whole == cut
     assert len(list((tmp_path / "cut").rglob("*.parquet"))) > 6
@@ -116,4 +116,4 @@ def test_a_full_disk_is_said_to_be_full(tmp_path):
     log.row("update", 0.0, 0, 0, -2, -2, True, None, None, None)
     with pytest.raises(FlmarketError, match="writing failed"):
         log.close()
-    assert "the disk is full" in str(writer.disk_error(tmp_path, OSError(28, "No space left on device")))
+    assert "the disk is full" in str(disk_error(tmp_path, OSError(28, "No space left on device"), ""))

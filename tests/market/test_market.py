@@ -8,8 +8,8 @@ import torch
 
 import flmarket_sim as fm
 from flmarket_sim.errors import ContractError, InputError
-from flmarket_sim.eventlog import BROKER, buyer_id, writer
-from flmarket_sim.market import owner as owner_module
+from flmarket_sim.eventlog import BROKER, buyer_id, pending, writer
+from flmarket_sim.privacy import noise as noise_module
 from flmarket_sim.privacy import unit_noise
 from flmarket_sim.scenario_file import build_scenario
 
@@ -241,7 +241,7 @@ def test_another_policy_meets_the_same_owners_budgets_delays_and_noise(market, m
         drawn.append((owner, noise.tobytes()))
         return noise
 
-    monkeypatch.setattr(owner_module, "unit_noise", recording)
+    monkeypatch.setattr(noise_module, "unit_noise", recording)
     world = {
         "market": {"delay": {"name": "lognormal", "median": 0.2}},
         "owners": {"availability": 0.8, "dropout": 0.2},
@@ -347,18 +347,20 @@ def test_many_buyers_fit_into_one_log(market):
 
 
 def test_an_interrupt_in_the_middle_of_a_flush_loses_and_doubles_nothing(tmp_path, monkeypatch):
-    """Whatever stops a flush, closing the log afterwards writes each event once."""
+    """Whatever stops a flush, leaving the log afterwards writes each event once."""
     torn = []
-    original = writer._KindWriter._from_blocks
+    original = pending.Pending._from_blocks
 
     def tear(self, blocks):
-        if not torn and self.folder.name == "kind=bid":
+        if self.schema.metadata[b"flmarket_kind"] == b"bid":
             torn.append(True)
-            raise KeyboardInterrupt
+            if len(torn) == 3:
+                raise KeyboardInterrupt
         return original(self, blocks)
 
-    monkeypatch.setattr(writer._KindWriter, "_from_blocks", tear)
-    monkeypatch.setattr(writer, "EVENTS_PER_FLUSH", 100)
+    monkeypatch.setattr(pending.Pending, "_from_blocks", tear)
+    monkeypatch.setattr(writer, "EVENTS_PER_PART", 1000)
+    monkeypatch.setattr(writer, "JOURNAL_SECONDS", 0.0)
     scenario = build_scenario({"data": {"name": "synthetic", "records": 4000}, "model": {"name": "none"}})
     with pytest.raises(KeyboardInterrupt):
         fm.run(scenario, tmp_path / "run")

@@ -140,6 +140,43 @@ def test_names_are_never_markup(evil, sweep, study):
     assert data["title"] == EVIL and EVIL in table(data, "means")["columns"]
 
 
+def test_hostile_names_stay_names_in_every_place(evil, liars, sweep, probe_file, study, results, tmp_path):
+    """Files, directories, plug-ins, behaviours, buyers, axes, words of a study, messages of failed runs."""
+    attack = "<img src=x onerror=alert(3)>"
+    named = tmp_path / attack
+    named.mkdir()
+    for name, source in (("run", liars), ("sweep", sweep), ("study", study)):
+        shutil.copytree(source, named / f"{name}{attack}")
+    lies, swept, asked = (named / f"{name}{attack}" for name in ("run", "sweep", "study"))
+    info = fm.read_run(lies)
+    info |= {"outcome": "failed", "error": attack, "seed": attack}
+    info["scenario"]["auction"] = {"name": attack, attack: attack}
+    info["scenario"]["owners"]["behaviours"] = [{"name": attack, "share": attack}]
+    (lies / "run.json").write_text(json.dumps(info))
+    for part in (lies / "events").glob("kind=*/part-*.parquet"):
+        rows = pq.ParquetFile(part).read()
+        for column in {"buyer", "behaviour"} & set(rows.column_names):
+            names = pa.array([attack] * len(rows)).dictionary_encode()
+            rows = rows.set_column(rows.column_names.index(column), column, names)
+        pq.write_table(rows, part)
+    summary = pq.ParquetFile(swept / "summary.parquet").read()
+    rows = [
+        row | {"buyer": attack, "message": attack, "auction.name": attack, f"x.{attack}": attack}
+        for row in summary.to_pylist()
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), swept / "summary.parquet")
+    facts = json.loads((asked / "study.json").read_text()) | {"sentences": [attack], "seconds": attack}
+    (asked / "study.json").write_text(json.dumps(facts))
+    probe = named / f"{attack}.parquet"
+    found = pq.ParquetFile(probe_file).read()
+    told = json.dumps({"auction": attack, "scenario": attack, "effort": attack, attack: attack, "seed": 0})
+    pq.write_table(found.replace_schema_metadata({"flmarket_probe": "1", "facts": told}), probe)
+    for inputs in ([lies], [swept], [asked], [probe], [lies, swept, asked, probe]):
+        html = page.make(inputs)
+        assert "<img" not in html and html.count("<script") == 2 and html.count("</script>") == 2
+        assert attack in json.dumps(data_of(html))
+
+
 def test_the_page_loads_nothing(quickstart):
     html = page.make([quickstart])
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', html)[1]

@@ -16,6 +16,7 @@ import flmarket_sim as fm
 from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog.totals import buyers_totals
 from flmarket_sim.market.simulation import rounds_only
+from flmarket_sim.report.summary import summarise
 from flmarket_sim.report.sweep import means
 from flmarket_sim.scenario_file import build_scenario
 from flmarket_sim.study.sweep import run_sweep
@@ -128,7 +129,8 @@ def test_totals_without_files_are_those_of_the_log(tmp_path):
         scenario = fm.load_scenario(ROOT / f"scenarios/{name}.toml", ["rounds=4"])
         logged = fm.read_events(fm.run(scenario, tmp_path / name).path, "round").to_pylist()
         assert rounds_only(scenario) == logged
-        assert buyers_totals(logged, [buyer.name for buyer in scenario.resolved_buyers()])
+        by_rows = buyers_totals(logged, [buyer.name for buyer in scenario.resolved_buyers()])
+        assert by_rows and by_rows == summarise(tmp_path / name)["buyers"], "by columns they are the same"
 
 
 def test_one_process_and_two_write_the_same_bytes_with_and_without_logs(tmp_path):

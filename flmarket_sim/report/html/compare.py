@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from flmarket_sim.report.html.from_sweep import paired
 from flmarket_sim.report.html.parts import POINTS, Chart, Series, Source, Table, evenly
+from flmarket_sim.study.paired import paired
 
 
 def distinct(sources: list[Source]) -> list[Source]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog import read_events, read_run
 from flmarket_sim.report.html import run_owners, run_timeline
 from flmarket_sim.report.html.parts import ROWS, Chart, Series, Source, Table, evenly, flattened, sampled, short
@@ -30,6 +31,8 @@ MEASURES: dict[str, Callable[[Row], float | None]] = {  # of one round
 
 def read(path: Path) -> Source:
     info = read_run(path)
+    if "view" in info:
+        raise InputError(f"{path} is the view of {info['view']}; a report is of a whole run. Ask views with `flmarket sql`")
     scenario = info["scenario"]
     rounds = read_events(path, "round").to_pylist()
     notices = [*_unfinished(info, len(rounds))]

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import base64
-import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from flmarket_sim import stored
 from flmarket_sim.errors import InputError
 from flmarket_sim.report.html.generic import chart, is_number
 from flmarket_sim.report.html.parts import Source, Table, flattened
@@ -75,17 +72,14 @@ def _picture(path: Path) -> str:
 
 def read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return stored.read_json(path)
+    except FileNotFoundError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path} does not describe a {path.stem}")
-    return content
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     try:
-        rows: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
-    except (OSError, pa.ArrowException) as error:
+        rows: list[dict[str, Any]] = stored.read_parquet(path).to_pylist()
+    except FileNotFoundError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
     return rows

@@ -13,7 +13,8 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.report.html.from_study import read_json, read_rows, table
 from flmarket_sim.report.html.generic import chart, is_number
 from flmarket_sim.report.html.parts import ROWS, Source, Table, evenly, flattened, sampled
-from flmarket_sim.strategy.confidence import Estimate, from_seeds
+from flmarket_sim.strategy.confidence import from_seeds
+from flmarket_sim.study.paired import paired
 
 Row = dict[str, Any]
 FACTS = (
@@ -29,6 +30,7 @@ FACTS = (
     "wall_seconds",
 )  # neither axis nor total
 FIRST = ("mean_error_bound", "final_accuracy", "spent", "privacy_sold", "owners_surplus")
+WORLD = ("data", "owners", "market", "budget", "rounds")  # what two sweeps must share for paired differences
 OVER_SEEDS = "Means of seeds; intervals are Student's, 95 %, over seeds."
 
 
@@ -65,7 +67,7 @@ def read(path: Path) -> Source:
         measures={name.replace("_", " "): from_seeds(_by_seed(done, name)) for name in totals},
         settings=flattened(scenario),
         provenance=_provenance(facts, seeds),
-        world=json.dumps([scenario.get(part) for part in ("data", "owners", "budget")], sort_keys=True) if scenario else "",
+        world=json.dumps([scenario.get(part) for part in WORLD], sort_keys=True) if scenario else "",
         replications="seeds",
         units={name.replace("_", " "): _units(done, name, axes) for name in totals},
     )
@@ -148,15 +150,6 @@ def _differences(rows: list[Row], axes: list[str], totals: list[str]) -> list[Ta
     columns = [axis, *(name.replace("_", " ") for name in totals)]
     note = "Paired: the same seed and the same other settings. Intervals are Student's, 95 %, over seeds."
     return [Table("paired", f"Differences to {values[0]}", columns, lines, note)]
-
-
-def paired(first: dict[tuple[Any, str], float], second: dict[tuple[Any, str], float]) -> Estimate:
-    """Mean of second - first over what both have, averaged within each replication."""
-    by_replication: dict[Any, list[float]] = {}
-    for key in first.keys() & second.keys():
-        by_replication.setdefault(key[0], []).append(second[key] - first[key])
-    ordered = sorted(by_replication.items(), key=lambda item: str(item[0]))
-    return from_seeds(np.array([np.mean(sorted(found)) for _, found in ordered]))
 
 
 def _failures(rows: list[Row], axes: list[str]) -> list[Table]:

@@ -14,7 +14,7 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
-from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.errors import FlmarketError, InputError, shortened
 from flmarket_sim.report.figures import COLOURS
 from flmarket_sim.report.html import compare, sources
 from flmarket_sim.report.html.parts import Chart, Source, Table, plain
@@ -24,8 +24,17 @@ SCRIPTS = ("scales.js", "charts.js", "tables.js", "page.js")
 
 def make(paths: list[Path]) -> str:
     """The page for one input, or for several a comparison."""
-    found = compare.distinct([sources.read(path) for path in paths])
-    return render(content(found))
+    try:
+        found = compare.distinct([sources.read(path) for path in paths])
+        return render(content(found))
+    except FlmarketError:
+        raise
+    except Exception as error:  # a directory that was sent to us may hold anything
+        where = ", ".join(map(str, paths))
+        what = shortened(f"{type(error).__name__}: {error}")
+        raise InputError(
+            f"{where} cannot be reported on: a file there is damaged, or of another version ({what})"
+        ) from error
 
 
 def content(found: list[Source]) -> dict[str, Any]:

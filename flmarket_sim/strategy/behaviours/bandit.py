@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -54,6 +54,12 @@ class Bandit:
         rows = self.memory.rows(feedback.view.owners, len(feedback.view.population))
         self.memory.table[rows, chosen] += 1
         self.memory.table[rows, len(self.grid) + chosen] += payoffs(feedback)
+
+    def state(self) -> dict[str, Any]:
+        return self.memory.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.memory.restore(state)
 
     def seen(self, rows: Ints) -> tuple[Floats, Floats]:
         """(k, A) plays, and mean payoffs of what was played."""

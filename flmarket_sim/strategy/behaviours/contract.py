@@ -132,6 +132,9 @@ class Behaviour(Protocol):
 
     Two more methods are called where they exist: `learn(feedback) -> None`, and `share(feedback) -> Transfers`, both after every
     round that asked for a report.
+
+    `state() -> dict of arrays` and `restore(dict)`, where both exist, let a market that was stopped go on from its middle; a market
+    with a behaviour that has them not is simulated again from its beginning. Between rounds of one buyer nothing is pending.
     """
 
     name: str

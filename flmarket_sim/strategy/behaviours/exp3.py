@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -50,6 +50,12 @@ class Exp3:
         rows = self.scores.rows(feedback.view.owners, len(feedback.view.population))
         played = np.take_along_axis(self.chances(rows), chosen[:, None], axis=1)[:, 0]
         self.scores.table[rows, chosen] += self.learning_rate * payoffs(feedback) / played
+
+    def state(self) -> dict[str, Any]:
+        return self.scores.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.scores.restore(state)
 
     def chances(self, rows: Ints) -> Floats:
         """(k, A) how likely each owner is to play each strategy."""

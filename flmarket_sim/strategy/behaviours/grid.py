@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,19 @@ class OwnerRows:
             more[: len(self.table)] = self.table
             self.table = more
         return self._row[owners].astype(np.int64)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        known = np.zeros(0, np.int32) if self._row is None else self._row
+        return {"table": self.table[: self.used], "row": known}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        table, row = state["table"], state["row"]
+        if table.shape != (len(table), self.width) or table.dtype != np.float64 or not np.isfinite(table).all():
+            raise ValueError(f"a learner's table is {table.dtype} {table.shape} or not finite")
+        if row.dtype != np.int32 or row.ndim != 1 or (len(row) and not -1 <= row.min() <= row.max() < len(table)):
+            raise ValueError(f"a learner's rows are {row.dtype} {row.shape} or lead nowhere")
+        self.table, self.used = table, len(table)
+        self._row = row if len(row) else None
 
 
 def payoffs(feedback: Feedback) -> Floats:

@@ -1,0 +1,246 @@
+"""The state of a market between two rounds, as plain numbers in a file: what a stopped run goes on from.
+
+A process that waits cannot be written down, so a checkpoint is taken at the end of a round at which nobody waits for anything that matters:
+no message is under way but money. Arrays and JSON in one .npz; nothing in it is ever run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappush
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import numpy as np
+import pydantic
+from numpy.typing import NDArray
+from simpy.events import NORMAL
+
+from flmarket_sim.durable import disk_error, write_whole
+from flmarket_sim.errors import FlmarketError, shortened
+from flmarket_sim.eventlog.writer import ADVICE
+from flmarket_sim.market.bills import Bill
+from flmarket_sim.market.buyer import Buyer
+from flmarket_sim.market.mail import Letter
+from flmarket_sim.market.messages import Payment
+from flmarket_sim.market.world import World
+
+FORMAT: Final = 1
+NAME = "checkpoint.npz"
+SECONDS = 5.0
+SHARE = 0.02  # of a run's time at most goes into checkpoints: with a million owners one takes a while
+LEDGER = ("sold", "reserved", "gradients", "earned", "transferred")
+BILL = ("names", "people", "amounts")
+Arrays = dict[str, NDArray[Any]]
+
+
+Moment = Annotated[float, pydantic.Field(ge=0)]
+Count = Annotated[int, pydantic.Field(ge=0, lt=2**62)]
+
+
+class Said(pydantic.BaseModel):
+    """What a checkpoint may say; everything else means that it is damaged."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class LogPlace(Said):
+    """Where the log was: parts done, the last event in them, the last event at all, and a hash of each kind in parts."""
+
+    part: Count
+    flushed: Count
+    seq: Count
+    sha256: dict[str, str]
+
+
+class DueBill(Said):
+    """Money under way; who gets it is in arrays."""
+
+    due: Moment
+    buyer: Count
+    round: Count
+
+
+class Facts(Said):
+    """Simulated time, rounds done by each buyer, where the log was, and the bills whose money is under way."""
+
+    format: Literal[1] = FORMAT
+    scenario_sha256: str
+    time: Moment
+    rounds: list[Count]
+    log: LogPlace
+    bills: list[DueBill]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A market between two rounds: facts, and the arrays of everybody's state."""
+
+    facts: Facts
+    arrays: Arrays
+
+
+class Checkpoints:
+    """Keeps the latest checkpoint of a running market in its directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / NAME
+        self._next = time.monotonic() + SECONDS
+
+    def after_round(self, world: World, buyers: Sequence[Buyer], now: bool = False) -> None:
+        """Writes a checkpoint if one is due (or wanted `now`) and can be taken."""
+        began = time.monotonic()
+        if (began < self._next and not now) or not can_be_saved(world, buyers):
+            return
+        if failing(world) or (bills := _money_under_way(world)) is None:
+            return
+        world.log.note()
+        taken = _take(world, buyers, bills)
+        try:
+            write_whole(self.path, lambda fresh: _write(fresh, taken))
+        except OSError as error:
+            raise disk_error(self.path, error, ADVICE) from error
+        world.log.stand_on(world.log.part)
+        ended = time.monotonic()
+        self._next = ended + max(SECONDS, (ended - began) / SHARE)
+
+
+def can_be_saved(world: World, buyers: Sequence[Buyer]) -> bool:
+    """Whether all that a market remembers is known. What outside plug-ins keep to themselves is not, unless behaviours say so."""
+    behaviours = [] if world.cast is None else world.cast.behaviours
+    others: list[Any] = [world.delay]
+    for buyer in buyers:
+        others += [buyer.model, buyer.broker.auction, buyer.broker.rule]
+    known = all(one is None or _ours(one) for one in others)
+    return known and all(_ours(one) or (hasattr(one, "state") and hasattr(one, "restore")) for one in behaviours)
+
+
+def _ours(plugin: Any) -> bool:
+    return type(plugin).__module__.startswith("flmarket_sim.")
+
+
+def failing(world: World) -> bool:
+    """Whether a process has failed at this moment: the run is about to end, and what others still do is not what would have been."""
+    return any(entry[3]._ok is False for entry in world.env._queue)
+
+
+def _money_under_way(world: World) -> list[tuple[float, Bill]] | None:
+    """When which bill will be paid, in order; None if anything else is under way."""
+    bills = {id(bill.payment): bill for bill in world.bills.values()}
+    found = []
+    for entry in world.env._queue:
+        event = entry[3]
+        if not event.callbacks:  # a deadline of long ago: nobody waits for it
+            continue
+        if not isinstance(event._value, Payment):
+            return None
+        if id(event) in bills:
+            found.append(entry)
+    return [(entry[0], bills[id(entry[3])]) for entry in sorted(found, key=lambda entry: entry[:3])]
+
+
+def _take(world: World, buyers: Sequence[Buyer], bills: list[tuple[float, Bill]]) -> Checkpoint:
+    log = world.log
+    facts = Facts(
+        scenario_sha256=world.scenario.digest(),
+        time=float(world.env.now),
+        rounds=[buyer.done for buyer in buyers],
+        log=LogPlace(part=log.part, flushed=log.flushed, seq=log.seq, sha256=log.digests()),
+        bills=[DueBill(due=float(due), buyer=bill.buyer, round=bill.round) for due, bill in bills],
+    )
+    arrays: Arrays = {f"ledger {column}": getattr(world.ledger, column) for column in LEDGER}
+    for buyer in buyers:
+        if buyer.parameters is not None:
+            arrays[f"parameters {buyer.index}"] = buyer.parameters
+    for place, (_, bill) in enumerate(bills):
+        arrays |= {f"bill {place} {column}": getattr(bill, column) for column in BILL}
+    for place, behaviour in enumerate([] if world.cast is None else world.cast.behaviours):
+        if hasattr(behaviour, "state"):
+            arrays |= {f"behaviour {place} {key}": np.asarray(value) for key, value in behaviour.state().items()}
+    return Checkpoint(facts, arrays)
+
+
+def restore(checkpoint: Checkpoint, world: World, buyers: Sequence[Buyer], where: Path) -> None:
+    """Puts a new world, of the same scenario, where the old one was. Refuses a log that is not the one of then."""
+    facts, arrays = checkpoint.facts, checkpoint.arrays
+    again = f"delete {where / NAME} and resume again: everything is simulated from the beginning, to the same bytes"
+    if facts.scenario_sha256 != world.scenario.digest():
+        raise FlmarketError(f"{where / NAME} is of another scenario; {again}")
+    try:
+        if not (facts.log.flushed <= facts.log.seq and all(done <= world.scenario.rounds for done in facts.rounds)):
+            raise ValueError("it is ahead of its run")
+        world.log.restore(facts.log.part, facts.log.flushed, facts.log.seq)
+        wrong = [kind for kind, digest in world.log.digests().items() if facts.log.sha256.get(kind) != digest]
+        if wrong:
+            raise FlmarketError(
+                f"parts of {', '.join(wrong)} are damaged or missing in {world.log.folder}; delete these and {again}"
+            )
+        for column in LEDGER:
+            owned = getattr(world.ledger, column)
+            owned[:] = _like(owned, arrays[f"ledger {column}"])
+        for buyer, done in zip(buyers, facts.rounds, strict=True):
+            buyer.done = done
+            if buyer.parameters is not None:
+                buyer.parameters = _like(buyer.parameters, arrays[f"parameters {buyer.index}"])
+        for place, behaviour in enumerate([] if world.cast is None else world.cast.behaviours):
+            begin = f"behaviour {place} "
+            if hasattr(behaviour, "restore"):
+                behaviour.restore({key.removeprefix(begin): a for key, a in arrays.items() if key.startswith(begin)})
+        for place, bill in enumerate(facts.bills):
+            _expect(world, buyers, bill, *(arrays[f"bill {place} {column}"] for column in BILL))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        raise FlmarketError(f"{where / NAME} is damaged ({type(error).__name__}: {error}); {again}") from None
+
+
+def _like(known: NDArray[Any], stored: NDArray[Any]) -> NDArray[Any]:
+    """What was stored, if it can have been an array like this one."""
+    if stored.dtype != known.dtype or stored.shape != known.shape or not np.isfinite(stored).all():
+        raise ValueError(
+            f"{stored.dtype} {stored.shape} where {known.dtype} {known.shape} was, or numbers that are not finite"
+        )
+    return stored
+
+
+def _expect(
+    world: World, buyers: Sequence[Buyer], due: DueBill, names: NDArray[Any], people: NDArray[Any], amounts: NDArray[Any]
+) -> None:
+    """Money that was under way arrives when it would have."""
+    _like(np.zeros(len(names), np.int64), names)
+    _like(np.zeros(len(names), np.int64), people)
+    _like(np.zeros(len(names)), amounts)
+    buyer = buyers[due.buyer]
+    in_range = len(names) and names.min() >= 0 and people.min() >= 0 and people.max() < len(world.population)
+    if not in_range or names.max() >= 2**31 or amounts.min() < 0 or due.due < world.env.now or due.round >= buyer.done:
+        raise ValueError("a bill that nobody can have sent")
+    payment = Letter(world.env)
+    payment._ok, payment._value = True, Payment(float(amounts.sum()))
+    bill = Bill(buyer.index, due.round, names, people, amounts, payment)
+    world.bills[bill.buyer, bill.round] = bill
+    payment.callbacks.append(lambda _: buyer.broker.pay(bill))
+    heappush(world.env._queue, (due.due, NORMAL, next(world.env._eid), payment))
+
+
+def _write(path: Path, checkpoint: Checkpoint) -> None:
+    text = np.frombuffer(checkpoint.facts.model_dump_json().encode(), np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, facts=text, **checkpoint.arrays)  # type: ignore[arg-type]
+
+
+def read_checkpoint(folder: Path) -> Checkpoint | None:
+    """The checkpoint of a run's directory; None if there is none yet."""
+    path = folder / NAME
+    try:
+        with np.load(path, allow_pickle=False) as content:
+            arrays = {name: content[name] for name in content.files}
+        return Checkpoint(Facts.model_validate_json(arrays.pop("facts").tobytes()), arrays)
+    except FileNotFoundError:
+        return None
+    except MemoryError:
+        reason = "it asks for more memory than there is"
+    except Exception as error:  # zipfile and numpy have many ways to say that an archive is none
+        reason = shortened(str(error))
+    raise FlmarketError(
+        f"{path} is damaged ({reason}); delete it and resume again: everything is simulated from the beginning, to the same bytes"
+    )

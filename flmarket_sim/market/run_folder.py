@@ -1,0 +1,228 @@
+"""The directory of a run: who may write in it, run.json, and the tables of owners and ledger."""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+import platform
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from flmarket_sim.durable import DiskError, disk_error, write_parquet, write_text
+from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.eventlog import EventLog, read_run
+from flmarket_sim.eventlog.schema import SCHEMA_VERSION
+from flmarket_sim.folders import LOCK, claim, lock
+from flmarket_sim.market import checkpoint
+from flmarket_sim.market.ledger import Ledger
+from flmarket_sim.market.liars import HONEST, Cast
+from flmarket_sim.population import Population
+from flmarket_sim.scenario import Scenario, without_nulls
+from flmarket_sim.scenario_file import build_scenario
+from flmarket_sim.valuation import FAMILIES
+
+
+class RunFolder:
+    """The directory of one run, open for writing by this process alone."""
+
+    def __init__(self, path: Path, handle: int, info: dict[str, Any], before: float = 0.0) -> None:
+        self.path, self.info = path, info
+        self._lock, self._before, self._began = handle, before, time.perf_counter()
+
+    @classmethod
+    def create(cls, path: Path, scenario: Scenario) -> RunFolder:
+        """A new or empty directory becomes that of a run."""
+        claim(path, "run")
+        handle = lock(path, "run")
+        try:
+            claim(path, "run")  # another run may have come and gone meanwhile
+            info = {
+                "schema": SCHEMA_VERSION,
+                "scenario": scenario.as_dict(),
+                "scenario_sha256": scenario.digest(),
+                "seed": scenario.seed,
+                "repeatable": scenario.repeatable,
+                "versions": versions() | ({} if scenario.repeatable else {"opendp": _version("opendp")}),
+            }
+            _write_json(path / "run.json", info | {"outcome": "running"})
+            return cls(path, handle, info)
+        except OSError as error:
+            os.close(handle)
+            raise disk_error(path, error, "Nothing was begun") from error
+        except BaseException:
+            os.close(handle)
+            raise
+
+    @classmethod
+    def reopen(cls, path: Path) -> RunFolder:
+        """The directory of a run that was begun, by this very version of everything; refuses all others."""
+        if not path.is_dir():
+            raise InputError(f"{path} is not a directory; resume takes the directory of a run")
+        if (path / "sweep.json").exists():
+            raise InputError(f"{path} is the directory of a sweep; `flmarket sweep` with the same file goes on with it")
+        info = read_run(path)
+        handle = None if info.get("outcome") == "finished" else lock(path, "run")
+        try:
+            info = read_run(path)  # it may have changed until we had the lock
+            if not {"scenario", "scenario_sha256", "versions", "outcome"} <= info.keys():
+                raise InputError(f"{path / 'run.json'} does not describe a run; start the run anew with `flmarket run`")
+            known = {
+                key: info[key]
+                for key in ("schema", "scenario", "scenario_sha256", "seed", "repeatable", "versions")
+                if key in info
+            }
+            if info["outcome"] != "finished":
+                _same_versions(path, info["versions"])
+            elif handle is not None:
+                os.close(handle)
+                handle = None
+            return cls(path, -1 if handle is None else handle, known | {"outcome": info["outcome"]}, _seconds(info))
+        except BaseException:
+            if handle is not None:
+                os.close(handle)
+            raise
+
+    @property
+    def finished(self) -> bool:
+        return self.info.get("outcome") == "finished"
+
+    def scenario(self) -> Scenario:
+        """What the run was begun with."""
+        where = self.path / "run.json"
+        scenario = build_scenario(without_nulls(self.info["scenario"]), str(where))
+        if scenario.digest() != self.info["scenario_sha256"]:
+            raise InputError(
+                f"{where}: the scenario does not have the hash that was noted beside it; it was changed, or this version reads it otherwise"
+            )
+        if not scenario.repeatable:
+            raise InputError(
+                f"{self.path} has noise that nobody can draw again: its run cannot be resumed; start it anew elsewhere"
+            )
+        return scenario
+
+    def write_owners(self, people: Population, cast: Cast | None) -> None:
+        """Refuses other owners than those that are there: data or plug-ins have changed since the run was begun."""
+        path, again = self.path / "owners.parquet", self.path / ".owners.parquet.again"
+        if not path.exists():
+            write_parquet(path, owners_table(people, cast))
+            return
+        write_parquet(again, owners_table(people, cast))
+        same = filecmp.cmp(path, again, shallow=False)
+        again.unlink()
+        if not same:
+            raise FlmarketError(
+                f"the owners are not those of {path}: it is damaged, or the data set or the kind of CPU is not that of "
+                "the run's beginning. If it is damaged, delete it and resume again"
+            )
+
+    def finish(self, ledger: Ledger, log: EventLog) -> dict[str, Any]:
+        """The run is done: from here on its directory has nothing but results."""
+        write_parquet(self.path / "ledger.parquet", ledger_table(ledger))
+        log.close()
+        self.info |= {"outcome": "finished", "log": log.summary(), "wall_seconds": self._seconds()}
+        _write_json(self.path / "run.json", self.info)
+        self.tidy()
+        return self.info
+
+    def tidy(self) -> None:
+        """What only a run that is going on needs, and what a killed one may have left."""
+        for path in (self.path / checkpoint.NAME, self.path / LOCK, *self.path.glob("events/journal-*")):
+            path.unlink(missing_ok=True)
+        for pattern in (".*.tmp", ".*.again", "events/.*.tmp", "events/*/.*.tmp"):
+            for path in self.path.glob(pattern):
+                path.unlink(missing_ok=True)
+
+    def stop(self, log: EventLog, error: BaseException) -> None:
+        """The run ends before its time. It has noted its last round; where something failed, what led to that is noted too.
+
+        The disk may be full: what matters is the error that brought us here.
+        """
+        interrupted = isinstance(error, KeyboardInterrupt)
+        try:
+            if not interrupted and not isinstance(error, OSError | DiskError):
+                log.note()
+        except (OSError, FlmarketError):
+            pass
+        log.journal.close()
+        outcome = "interrupted" if interrupted else "failed"
+        ending = {"outcome": outcome, "error": f"{type(error).__name__}: {error}", "log": {"events": log.safe}}
+        try:
+            _write_json(self.path / "run.json", self.info | ending | {"wall_seconds": self._seconds()})
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _seconds(self) -> float:
+        return round(self._before + time.perf_counter() - self._began, 3)
+
+
+def versions() -> dict[str, str]:
+    """What results may depend on beside the scenario."""
+    packages = ("flmarket-sim", "numpy", "scipy", "simpy", "pyarrow", "torch")
+    return {name: _version(name) for name in packages} | {"python": platform.python_version()}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _same_versions(path: Path, then: Any) -> None:
+    now = versions()
+    if not isinstance(then, dict):
+        raise InputError(f"{path / 'run.json'} does not say with which versions the run was begun; start it anew")
+    other = [f"{name} {then.get(name, 'unknown')} (now {now[name]})" for name in now if then.get(name) != now[name]]
+    if other:
+        raise InputError(
+            f"{path} was begun with {', '.join(other)}: the rest would not fit to what is there. Install those versions to go on, "
+            "or start the run anew in another directory"
+        )
+
+
+def _seconds(info: dict[str, Any]) -> float:
+    said = info.get("wall_seconds", 0.0)
+    return float(said) if isinstance(said, int | float) else 0.0
+
+
+def owners_table(people: Population, cast: Cast | None) -> pa.Table:
+    behaviour = pa.nulls(len(people), pa.int8()) if cast is None else pa.array(cast.code, mask=cast.code == HONEST)
+    labels = pa.array([] if cast is None else cast.labels, pa.string())
+    speed = pa.nulls(len(people), pa.float64()) if people.records_per_second is None else people.records_per_second
+    return pa.table(
+        {
+            "owner": pa.array(range(len(people)), pa.int32()),
+            "family": pa.DictionaryArray.from_arrays(people.family, list(FAMILIES)),
+            "rate": people.rate,
+            "privacy_budget": people.privacy_budget,
+            "data_size": people.data_size,
+            "records_per_second": speed,
+            "behaviour": pa.DictionaryArray.from_arrays(behaviour, labels),
+        }
+    )
+
+
+def ledger_table(ledger: Ledger) -> pa.Table:
+    return pa.table(
+        {
+            "owner": pa.array(range(len(ledger.sold)), pa.int32()),
+            "privacy_sold": ledger.sold,
+            "gradients": ledger.gradients,
+            "earned": ledger.earned,
+            "transferred": ledger.transferred,
+        }
+    )
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")

@@ -1,0 +1,100 @@
+"""The ledger's sums against dp-accounting, on what real markets sold."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import flmarket_sim as fm
+from flmarket_sim import cli
+from flmarket_sim.errors import InputError
+from flmarket_sim.privacy.accounting import GRID, composed_loss
+from flmarket_sim.report.ledger import read, releases
+
+from ..conftest import ROOT
+
+dp_accounting = pytest.importorskip("dp_accounting", reason="the extra [privacy] is not installed")
+
+
+@pytest.fixture(scope="module")
+def liars(tmp_path_factory):
+    """Rounds in which owners sell again and again, false names among them."""
+    scenario = fm.load_scenario(ROOT / "scenarios/studies/liars.toml", ["rounds=20", "owners.count=40"])
+    return fm.run(scenario, tmp_path_factory.mktemp("ledger") / "run").path
+
+
+def randomised_responses(losses, epsilon):
+    """delta(epsilon) of randomised responses by all their outcomes: the slow way."""
+    delta = 0.0
+    for signs in itertools.product((1, -1), repeat=len(losses)):
+        chance = math.prod(
+            math.exp(s * e / 2) / (math.exp(e / 2) + math.exp(-e / 2)) for s, e in zip(signs, losses, strict=True)
+        )
+        delta += chance * max(0.0, 1 - math.exp(epsilon - sum(s * e for s, e in zip(signs, losses, strict=True))))
+    return delta
+
+
+@pytest.mark.parametrize("losses", [[1.0], [0.1] * 10, [0.3, 0.2, 0.7, 0.2, 0.05], [2.0, 0.5, 1.0]])
+@pytest.mark.parametrize("delta", [1e-6, 1e-2])
+def test_composition_is_that_of_all_outcomes_up_to_its_grid(losses, delta):
+    found, total = composed_loss(losses, delta), sum(losses)
+    assert found <= total * (1 + 1e-12)
+    assert randomised_responses(losses, found) <= delta * (1 + 1e-6) or found == total
+    slack = 2 * (len(losses) + 2) * total / GRID
+    assert randomised_responses(losses, found - slack) >= delta
+
+
+def test_many_small_losses_are_worth_less_than_their_sum_and_one_is_worth_itself():
+    assert composed_loss([0.05] * 400, 1e-6) < 0.5 * 20.0
+    assert composed_loss([1.3], 1e-9) == pytest.approx(1.3, rel=1e-4)
+    assert composed_loss([0.4, 0.8], 0.0) == pytest.approx(1.2) and composed_loss([], 1e-6) == 0.0
+    with pytest.raises(InputError, match="delta"):
+        composed_loss([1.0], 1.0)
+
+
+def test_the_ledger_is_what_the_log_adds_up_to(liars):
+    kept = fm.read_ledger(liars).column("privacy_sold").to_numpy()
+    sold = releases(liars)
+    assert {owner: math.fsum(losses) for owner, losses in sold.items()} == pytest.approx(
+        {owner: kept[owner] for owner in np.flatnonzero(kept).tolist()}
+    )
+    assert max(map(len, sold.values())) > 5
+
+
+def test_laplace_releases_of_a_real_run_cost_what_the_ledger_says_at_a_tiny_delta_and_less_at_a_larger_one(liars):
+    kept = fm.read_ledger(liars).column("privacy_sold").to_numpy()
+    sold = releases(liars)
+    for owner in sorted(sold, key=lambda o: (-len(sold[o]), o))[:4]:
+        accountant = dp_accounting.pld.PLDAccountant(value_discretization_interval=1e-3)
+        for loss in sold[owner]:  # scale 2 L / e at distance 2 L: a noise multiplier of 1 / e
+            accountant.compose(dp_accounting.LaplaceDpEvent(1.0 / loss))
+        rounding = 1e-3 * (len(sold[owner]) + 1)
+        tiny, small = accountant.get_epsilon(1e-12), accountant.get_epsilon(1e-3)
+        assert tiny == pytest.approx(kept[owner], abs=rounding)  # one draw in 2^k loses all of it: the sum is tight
+        assert small < tiny - 2 * rounding
+        assert small <= composed_loss(sold[owner], 1e-3) + rounding, "Laplace tells no more than randomised response"
+
+
+def test_the_command_checks_the_ledger_and_fails_when_it_is_wrong(liars, tmp_path):
+    def ask(*arguments):
+        return CliRunner().invoke(cli.app, ["privacy", "ledger", *map(str, arguments)])
+
+    told = ask(liars, "--delta", "0.05", "--top", "3", "--json")
+    found = json.loads(told.stdout)
+    assert told.exit_code == 0 and found["wrong"] == [] and found["checked"] and len(found["accounts"]) == 3
+    assert all(0 < account["composed"] < account["total"] for account in found["accounts"])
+    assert read(liars, 1e-6, 1).false_names
+    cheat = tmp_path / "cheat"
+    cheat.mkdir()
+    for part in ("events", "run.json", "owners.parquet"):
+        (cheat / part).symlink_to(liars / part)
+    table = fm.read_ledger(liars)
+    less = pa.array(table.column("privacy_sold").to_numpy() * 0.5)
+    pq.write_table(table.set_column(1, "privacy_sold", less), cheat / "ledger.parquet")
+    assert ask(cheat).exit_code == 1
+    assert len(read(cheat, 1e-6, 1).wrong) == len(releases(liars))

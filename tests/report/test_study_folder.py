@@ -1,0 +1,25 @@
+"""A study from Python: asked, kept in a directory, read back."""
+
+import pytest
+
+from flmarket_sim.errors import InputError
+from flmarket_sim.report.study import read_study, run_study
+from flmarket_sim.scenario_file import load_scenario
+
+from ..conftest import ROOT
+
+
+def test_what_a_study_found_is_read_back(tmp_path):
+    settings = ["data.name=synthetic", "study.profiles=2", 'study.auctions=["posted-price"]', "study.max_sweeps=1"]
+    scenario = load_scenario(ROOT / "scenarios/studies/rest-point.toml", settings)
+    finding, seconds = run_study(scenario, tmp_path / "study")
+    kept = read_study(tmp_path / "study")
+    assert kept.rows == finding.rows and kept.sentences == finding.sentences and seconds > 0
+    assert kept.scenario == scenario.as_dict()
+
+
+def test_a_scenario_without_a_question_and_a_folder_without_a_study_are_refused(tmp_path):
+    with pytest.raises(InputError, match="asks no question"):
+        run_study(load_scenario(ROOT / "scenarios/quickstart.toml"), tmp_path / "study")
+    with pytest.raises(InputError, match="not the directory of a study"):
+        read_study(tmp_path)

@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+SPEED_OVER = 4 * 3600.0  # seconds: steps may take minutes, and one alone says nothing of the time left
 stdout, stderr = Console(), Console(stderr=True)
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Override, e.g. auction.name=all-in.")
@@ -29,7 +30,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 def progress(what: str, step: str = "rounds") -> Iterator[Callable[..., None]]:
     """A bar on stderr; yields `report(done, total)`, or with a third argument the numbers to show beside it."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=stderr, transient=True) as bar:
+    with Progress(*columns, console=stderr, transient=True, speed_estimate_period=SPEED_OVER) as bar:
         task = bar.add_task(f"{what}: preparing", total=None)
 
         def report(done: int, total: int, metrics: dict[str, float] | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +26,10 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Where pieces are kept; the same command goes on from there.")] = Path(
         "runs/reproduction"
     ),
-    page: Annotated[Path | None, typer.Option(help="The page (.md); by default reproduction.md in --out.")] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="The page (.md); by default in --out, named after the results: reproduction.md for all."),
+    ] = None,
     authors: Annotated[
         Path | None, typer.Option(help="Folder of the authors' published weights (.pt), to be measured too.")
     ] = None,
@@ -39,7 +43,7 @@ def reproduce(
     from flmarket_sim.study import reproduction as study
 
     asked = study.chosen(names)
-    target = page or out / "reproduction.md"
+    target = page or out / ("reproduction.md" if asked == list(study.RESULTS) else f"{'-'.join(asked)}.md")
     done = []
     failed: dict[str, str] = {}
     try:
@@ -56,8 +60,8 @@ def reproduce(
         ) from None
     if not done:
         raise FlmarketError(f"nothing could be reproduced: {'; '.join(failed.values())}")
-    more = "".join(f" --set {setting}" for setting in overrides or ()) + (" --authors DIR" if authors else "")
-    report.write(done, target, f"flmarket reproduce {' '.join(names)}{' --quick' if quick else ''}{more}")
+    more = "".join(f" --set {shlex.quote(setting)}" for setting in overrides or ()) + (" --authors DIR" if authors else "")
+    report.write(done, target, f"flmarket reproduce {' '.join(names)}{' --quick' if quick else ''}{more}", failed)
     if as_json:
         told = {r.name: [vars(v) for v in verdicts(r.name, r.finding.rows)] for r in done}
         print_json({"page": str(target), "results": told, "seconds": {r.name: r.seconds for r in done}, "failed": failed})

@@ -77,7 +77,7 @@ class RunFolder:
                 if key in info
             }
             if info["outcome"] != "finished":
-                _same_versions(path, info["versions"])
+                same_versions(path, path / "run.json", info["versions"])
             elif handle is not None:
                 os.close(handle)
                 handle = None
@@ -178,15 +178,16 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def _same_versions(path: Path, then: Any) -> None:
+def same_versions(path: Path, said: Path, then: Any) -> None:
+    """Refuses to go on with what other versions have begun; `said` is the file that names them."""
     now = versions()
     if not isinstance(then, dict):
-        raise InputError(f"{path / 'run.json'} does not say with which versions the run was begun; start it anew")
+        raise InputError(f"{said} does not say with which versions it was begun; start it anew elsewhere")
     other = [f"{name} {then.get(name, 'unknown')} (now {now[name]})" for name in now if then.get(name) != now[name]]
     if other:
         raise InputError(
             f"{path} was begun with {', '.join(other)}: the rest would not fit to what is there. Install those versions to go on, "
-            "or start the run anew in another directory"
+            "or start anew in another directory"
         )
 
 

@@ -43,8 +43,8 @@ def shipped(mechanism: str, rule: str) -> dict[str, Path]:
     return {path.name.removesuffix(end): path for path in sorted(SHIPPED.glob(f"*{end}"))}
 
 
-def load(weights: str | Path, mechanism: str, rule: str) -> Learned:
-    """Weights by name (`paper-iid`), or from a file: .safetensors of ours or .pt of the authors."""
+def weights_file(weights: str | Path, mechanism: str, rule: str) -> Path:
+    """The file of weights that are named, or given as a file."""
     known = shipped(mechanism, rule)
     path = known.get(str(weights), Path(weights))
     if not path.is_file():
@@ -52,6 +52,12 @@ def load(weights: str | Path, mechanism: str, rule: str) -> Learned:
         raise InputError(
             f"there are no weights {str(weights)!r} for {mechanism!r} with {rule!r}: neither a file nor one of {names}"
         )
+    return path
+
+
+def load(weights: str | Path, mechanism: str, rule: str) -> Learned:
+    """Weights by name (`paper-iid`), or from a file: .safetensors of ours or .pt of the authors."""
+    path = weights_file(weights, mechanism, rule)
     learned = load_pt(path) if path.suffix == ".pt" else load_safetensors(path)
     if learned.mechanism != mechanism:
         raise InputError(f"{path} has the weights of {learned.mechanism!r}, not of {mechanism!r}")

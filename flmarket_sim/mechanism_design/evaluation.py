@@ -15,7 +15,7 @@ from flmarket_sim.auctions.first_best import first_best
 from flmarket_sim.bids import Profiles
 from flmarket_sim.population import draw_markets, draw_profiles
 from flmarket_sim.scenario import Scenario
-from flmarket_sim.strategy.payoff import expected_utility
+from flmarket_sim.strategy.payoff import expected_utility, measured_against
 from flmarket_sim.strategy.probe import probe
 
 Floats = NDArray[np.float64]
@@ -73,7 +73,7 @@ def evaluate(
         error = aggregation.error_bound(weights, outcome.privacy_loss, truth.data_size, clip)
         valid = np.isfinite(error)
         utility, cost = expected_utility(auction, truth, bids, budget)
-        shortfall = np.maximum(-utility, 0.0) / cost
+        shortfall = np.maximum(-utility, 0.0) / measured_against(truth, cost)
         regret = half = None
         if regret_profiles:
             rows = slice(0, regret_profiles)

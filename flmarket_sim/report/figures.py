@@ -14,6 +14,7 @@ from flmarket_sim.study.contract import Plot
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")  # Okabe and Ito
 FLOOR = "first-best"  # a bound, not a mechanism: drawn dashed
+VARIANT = " (published weights)"  # drawn like its namesake, dotted
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
@@ -119,7 +120,12 @@ def _lines(axis: Any, rows: list[dict[str, Any]], plot: Plot, groups: list[Any])
     for place, group in enumerate(groups):
         mine = sorted((row for row in rows if row[plot.group] == group), key=lambda row: row[plot.x])
         x, y, low, high = (np.array([row.get(key, np.nan) for row in mine], float) for key in _columns(plot))
+        if plot.log:  # a logarithm has no 0: the line ends there, instead of falling out of the figure
+            y = np.where(y > 0, y, np.nan)
         colour, marker, line = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], "-"
+        if (namesake := str(group).removesuffix(VARIANT)) != group and namesake in groups:
+            like = groups.index(namesake)
+            colour, marker, line = COLOURS[like % len(COLOURS)], MARKERS[like % len(MARKERS)], ":"
         if group == FLOOR:
             colour, marker, line = "black", "", "--"
         axis.plot(x, y, line, marker=marker, markersize=4, color=colour, label=str(group))

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.report import figures
 from flmarket_sim.report.claims import verdicts
-from flmarket_sim.report.differences import WHY
+from flmarket_sim.report.differences import why
 from flmarket_sim.study.reproduction import RESULTS, Reproduced, plain
 
 Row = dict[str, Any]
@@ -25,8 +25,11 @@ SHARED = {  # the rows of error-bound, other columns
 SHOWN_FACTORS = (0.1, 0.3, 0.5, 1.0, 1.5, 2.0)
 
 
-def write(results: list[Reproduced], page: Path, command: str) -> None:
-    """The page, and beside it a folder of its name with figure (PNG, SVG), rows (Parquet) and table (CSV) of each result."""
+def write(results: list[Reproduced], page: Path, command: str, failed: dict[str, str] | None = None) -> None:
+    """The page, and beside it a folder of its name with figure (PNG, SVG), rows (Parquet) and table (CSV) of each result.
+
+    `failed` says why results that were asked for are not on it.
+    """
     folder = page.with_suffix("")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -40,19 +43,25 @@ def write(results: list[Reproduced], page: Path, command: str) -> None:
                 writer = csv.DictWriter(file, _told(result, list(rows[0])), extrasaction="ignore")
                 writer.writeheader()
                 writer.writerows({key: _cell(value, 6) for key, value in row.items()} for row in rows)
-        page.write_text(_text(results, folder.name, command), encoding="utf-8")
+        page.write_text(_text(results, folder.name, command, failed or {}), encoding="utf-8")
     except OSError as error:
         raise FlmarketError(
             f"the results cannot be written to {page.parent}: {error}; free some space and run the same again"
         ) from None
 
 
-def _text(results: list[Reproduced], folder: str, command: str) -> str:
+def _text(results: list[Reproduced], folder: str, command: str, failed: dict[str, str]) -> str:
     quick = results[0].quick
+    there = [result.name for result in results]
+    what = (
+        "Every figure and table"
+        if len(there) == len(RESULTS)
+        else f"{len(there)} of {len(RESULTS)} results ({', '.join(there)})"
+    )
     lines = [
         "# The paper again",
         "",
-        "Every figure and table of FL-Market's evaluation (Zheng et al., IEEE BigData 2022), made by",
+        f"{what} of FL-Market's evaluation (Zheng et al., IEEE BigData 2022), made by",
         "",
         f"    {command}",
         "",
@@ -61,6 +70,7 @@ def _text(results: list[Reproduced], folder: str, command: str) -> str:
         "M-RegretNet, DM-RegretNet and seq-price have weights that come with the package, except where it says *published weights*: "
         "the authors' files.",
         "",
+        *(line for name, reason in failed.items() for line in (f"**{name} could not be made**: {reason}", "")),
         "| result | claim | here |",
         "|---|---|---|",
     ]
@@ -71,7 +81,17 @@ def _text(results: list[Reproduced], folder: str, command: str) -> str:
         lines += [f"![{RESULTS[result.name]}]({folder}/{result.name}.png)", ""]
         for verdict in judged[result.name]:
             lines += [f"- **{verdict.claim}: {verdict.outcome}.** {verdict.evidence}."]
-        lines += ["", f"*Why they differ.* {WHY[result.name]}", "", _table(result), ""]
+        study = result.scenario.study
+        method, *sentences = why(result.name, result.finding.rows, {} if study is None else study.options)
+        lines += [
+            "",
+            f"*Why they differ.* {method}",
+            "",
+            *(f"- {sentence}" for sentence in sentences),
+            "",
+            _table(result),
+            "",
+        ]
         lines += [
             f"All numbers: [{result.name}.csv]({folder}/{result.name}.csv), or the Parquet file that the command writes."
         ]

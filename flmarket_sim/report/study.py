@@ -73,8 +73,9 @@ def shown(rows: list[Row]) -> list[dict[str, str]]:
         for key, value in row.items():
             if key.endswith(("_low", "_high")) and key.rsplit("_", 1)[0] in row:
                 continue
-            text = f"{value:.3g}" if isinstance(value, float) else str(value)
-            if f"{key}_low" in row and row[f"{key}_low"] == row[f"{key}_low"]:
+            text = "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
+            low = row.get(f"{key}_low")
+            if value is not None and low is not None and low == low:
                 text = f"{value:.3f} [{row[f'{key}_low']:.3f}, {row[f'{key}_high']:.3f}]"
             line[key.replace("_", " ")] = label(text) if key == "auction" else text
         cells.append(line)
@@ -110,9 +111,9 @@ def write(finding: Finding, scenario: Scenario, folder: Path, seconds: float) ->
     }
     try:
         pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet", compression="zstd")
+        (folder / "study.json").write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         (folder / "table.md").write_text(markdown(rows), encoding="utf-8")
         figures.draw(drawn, finding.plot, folder / "figure.png")
         figures.draw(drawn, finding.plot, folder / "figure.svg")
-        (folder / "study.json").write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as error:
         raise FlmarketError(f"the study cannot be written to {folder}: {error}") from None

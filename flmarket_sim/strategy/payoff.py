@@ -22,6 +22,7 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.strategy.lies import Bools, Floats, Ints, Lies
 
 AT_ONCE = 8_192  # markets decided in one call: what lies between fits into a processor's cache
+LEAST_SOLD = 8  # M in the paper's market
 DRAWS = 64
 
 
@@ -161,11 +162,7 @@ class Payoff:
 
 
 def expected_utility(auction: Any, truth: Profiles, bids: BidBatch, budget: Floats, seed: int = 0) -> tuple[Floats, Floats]:
-    """(K, n) mean utility of everybody under these reports, and the cost that gains and losses are measured against.
-
-    The cost is the true value of what an owner sells, and at least that of the lowest level.
-    """
-    least = truth.value(truth.privacy_budget / bids.levels)
+    """(K, n) mean utility of everybody under these reports, and the mean true value of what she sells: the paper's c."""
     random = draws_numbers(auction, bids, budget)
     if random and hasattr(auction, "expected"):
         chance, payment = auction.expected(bids, budget)
@@ -183,4 +180,12 @@ def expected_utility(auction: Any, truth: Profiles, bids: BidBatch, budget: Floa
         value = truth.value(loss, size)
         utility += np.where(share > 0, share * (money - value), 0.0)
         cost += share * value
-    return utility, np.maximum(cost, least)
+    return utility, cost
+
+
+def measured_against(truth: Profiles, cost: Floats) -> Floats:
+    """(K, n) what gains and losses are divided by: the true value of what an owner sells, and at least that of 1/8 of her privacy budget.
+
+    Without the second, whoever sells next to nothing would decide every mean. It is the same for all mechanisms, whatever levels they have.
+    """
+    return np.maximum(cost, truth.value(truth.privacy_budget / LEAST_SOLD))

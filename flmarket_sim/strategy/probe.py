@@ -16,7 +16,7 @@ from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.strategy.confidence import Estimate, estimate
 from flmarket_sim.strategy.effort import Effort
 from flmarket_sim.strategy.lies import Bools, Floats, Liars, Lies, false_parts
-from flmarket_sim.strategy.payoff import Payoff, expected_utility
+from flmarket_sim.strategy.payoff import Payoff, expected_utility, measured_against
 from flmarket_sim.strategy.search import STAGES, best_reports
 
 Progress = Callable[[int, int], None]
@@ -135,7 +135,7 @@ def probe(
     truthful = whole("truthful_utility")
     gain = np.maximum(whole("utility") - truthful, 0.0)
     return Probe(
-        truth, money, honest, honest + gain, cost, whole("values"), whole("privacy_budget"), whole("data_size"),
+        truth, money, honest, honest + gain, measured_against(truth, cost), whole("values"), whole("privacy_budget"), whole("data_size"),
         whole("stage"), seed,
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from flmarket_sim.market.simulation import rounds_only
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.strategy.confidence import Estimate, from_seeds
 from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, spread
-from flmarket_sim.study.paper_market import PaperMarkets, Rules, by_name, in_panels
+from flmarket_sim.study.paper_market import PUBLISHED, PaperMarkets, Rules, by_name, in_panels
 from flmarket_sim.study.pieces import Row, What, here
 from flmarket_sim.study.runs import load_data
 
@@ -20,8 +20,8 @@ class Accuracy:
     """Test accuracy by round, means over seeds with Student's interval; auctions and rules are paired on each seed.
 
     true_error is the mean squared distance of the delivered gradient from the one without privacy, over the valid rounds;
-    `over_baseline` is the accuracy minus that of the first auction under the same rule, `over_last_rule` minus that of the same auction
-    under the last rule, seed by seed.
+    `over_baseline` is the accuracy minus that of the first auction under the same rule (for published weights: minus that of the first
+    auction with published weights), `over_last_rule` minus that of the same auction under the last rule, seed by seed.
     """
 
     name = "accuracy"
@@ -32,14 +32,17 @@ class Accuracy:
         auctions: Names,
         rules: Rules = ("opt-aggr", "convl-aggr"),
         seeds: Count = 30,
+        authors: str | None = None,
         quick: dict[str, Any] | None = None,
     ) -> None:
         for rule in rules:
             aggregation.create(rule)
         self.markets, self.auctions, self.rules, self.seeds = list(markets), list(auctions), list(rules), seeds
+        self.authors = authors
         for market in self.markets:
             for name in self.auctions:
-                market.auction(name, self.rules[0])
+                if market.has(name, self.rules[0], authors):
+                    market.auction(name, self.rules[0], authors)
 
     def run(self, scenario: Scenario, progress: Progress) -> Finding:
         return here(self, scenario, progress)
@@ -47,7 +50,12 @@ class Accuracy:
     def pieces(self, scenario: Scenario) -> list[What]:
         asked = {"auctions": self.auctions, "rules": self.rules}
         return [
-            {"market": market.model_dump(), "seed": seed} | asked
+            {
+                "market": market.model_dump(),
+                "seed": seed,
+                "weights": market.identities(self.auctions, self.rules, self.authors),
+            }
+            | asked
             for seed in range(scenario.seed, scenario.seed + self.seeds)
             for market in self.markets
         ]
@@ -59,7 +67,9 @@ class Accuracy:
         data = load_data(market.of(scenario, seed=what["seed"]))
         for name in what["auctions"]:
             for rule in what["rules"]:
-                auction = market.auction_options(name, rule)
+                if not market.has(name, rule, self.authors):
+                    continue
+                auction = market.auction_options(name, rule, self.authors)
                 one = market.of(scenario, seed=what["seed"], auction=auction, aggregation={"name": rule})
                 rounds = rounds_only(one, data)
                 valid = [row for row in rounds if row["valid"]]
@@ -83,12 +93,14 @@ class Accuracy:
             cells.setdefault((row["market"], row["auction"], row["rule"], row["round"]), {})[row["seed"]] = row
         rows: list[dict[str, Any]] = []
         for (market, auction, rule, number), mine in cells.items():
-            others = {"over_baseline": (self.auctions[0], rule), "over_last_rule": (auction, self.rules[-1])}
+            baseline = PUBLISHED + self.auctions[0] if auction.startswith(PUBLISHED) else self.auctions[0]
+            others = {"over_baseline": (baseline, rule), "over_last_rule": (auction, self.rules[-1])}
             line: dict[str, Any] = {"market": market, "auction": auction, "rule": rule, "round": number, "seeds": len(mine)}
             line |= spread("accuracy", from_seeds(np.array([row["accuracy"] for row in mine.values()])))
             for key, (against, under) in others.items():
-                base = cells[market, against, under, number]
-                line |= spread(key, from_seeds(np.array([mine[seed]["accuracy"] - base[seed]["accuracy"] for seed in mine])))
+                base = cells.get((market, against, under, number), {})
+                both = [seed for seed in mine if seed in base]
+                line |= spread(key, from_seeds(np.array([mine[seed]["accuracy"] - base[seed]["accuracy"] for seed in both])))
             for key in ("error_bound", "true_error", "invalid"):
                 line |= spread(key, from_seeds(np.array([row[key] for row in mine.values()], float)))
             rows.append(line)

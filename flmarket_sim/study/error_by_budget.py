@@ -64,13 +64,14 @@ class ErrorByBudget:
 
     def pieces(self, scenario: Scenario) -> list[What]:
         asked = {"auctions": self.auctions, "rules": self.rules, "profiles": self.profiles}
-        had = [
-            [market.has(name, rule, self.authors) for name in self.auctions for rule in self.rules]
-            for market in self.markets
-        ]
         return [
-            {"market": market.model_dump(), "factor": factor, "had": here} | asked
-            for market, here in zip(self.markets, had, strict=True)
+            {
+                "market": market.model_dump(),
+                "factor": factor,
+                "weights": market.identities(self.auctions, self.rules, self.authors),
+            }
+            | asked
+            for market in self.markets
             for factor in self.factors
         ]
 

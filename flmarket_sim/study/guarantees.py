@@ -9,7 +9,7 @@ import numpy as np
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.strategy.confidence import estimate
 from flmarket_sim.strategy.effort import effort_of
-from flmarket_sim.strategy.payoff import expected_utility
+from flmarket_sim.strategy.payoff import expected_utility, measured_against
 from flmarket_sim.strategy.probe import probe
 from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, melted, spread
 from flmarket_sim.study.contract import markets as draw
@@ -35,14 +35,15 @@ class Guarantees:
     """Regret (mean gain / cost) and IR violation (mean shortfall / cost), each measured in several ways.
 
     paper_regret, paper_ir    what the paper's table says
-    as_published    its metric on these weights: one draw of each report for lotteries, the last of 100 plain gradient steps
+    as_published    its metric on these weights: one draw of each report for lotteries, the last of 100 plain gradient steps,
+                    over the expected cost of what is sold, however little that is
     luck            lotteries: what that metric calls regret when nobody lies
     corrected       expected utilities, a smooth choice of levels, the best of several iterates
     probe           the best lies that the standard search finds
     ir_as_published, ir_violation    of one draw, and in expectation
 
-    Cost is what an owner's privacy is worth to her, at least that of the lowest level. Only learned auctions have a network that the
-    paper's attack could follow; the others have the probe alone.
+    luck and ir_as_published are over that cost too, all others over it or the worth of 1/8 of her privacy budget, the larger. Only
+    learned auctions have a network that the paper's attack could follow; the others have the probe alone.
     """
 
     name = "guarantees"
@@ -74,7 +75,13 @@ class Guarantees:
     def _asked(self) -> list[What]:
         """Auctions that are trained for a rule under every rule, the others once: no rule changes what owners are paid."""
         return [
-            {"market": market.model_dump(), "auction": name, "rule": rule} | self.settings
+            {
+                "market": market.model_dump(),
+                "auction": name,
+                "rule": rule,
+                "weights": market.identity(name, rule, self.authors),
+            }
+            | self.settings
             for name in self.auctions
             for rule in (self.rules if name.removeprefix(PUBLISHED) in BY_RULE else self.rules[:1])
             for market in self.markets
@@ -89,7 +96,7 @@ class Guarantees:
         few = slice(0, what["probed"])
         found = {
             "probe": probe(auction, truth.take(few), budget[few], seed=scenario.seed, effort=what["effort"]).relative_gain,
-            "ir_violation": np.maximum(-utility, 0.0) / cost,
+            "ir_violation": np.maximum(-utility, 0.0) / measured_against(truth, cost),
         }
         if hasattr(auction, "relaxed"):
             attack = Attack(auction, truth, budget)

@@ -16,7 +16,7 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.strategy.confidence import from_seeds
 from flmarket_sim.strategy.effort import effort_of
-from flmarket_sim.strategy.payoff import expected_utility
+from flmarket_sim.strategy.payoff import expected_utility, measured_against
 from flmarket_sim.strategy.probe import probe
 from flmarket_sim.study.contract import Count, Finding, Plot, Progress, markets, spread
 from flmarket_sim.study.paper_market import PaperMarkets, by_name
@@ -87,7 +87,7 @@ class Levels:
         truth, budget = markets(market, what["profiles"], seed=scenario.seed + 1)
         few, some = slice(0, what["probed"]), slice(0, what["attacked"])
         attack = Attack(auction, truth.take(some), budget[some])
-        bids = truth.bids()
+        bids = truth.bids(what["levels"])
         utility, cost = expected_utility(auction, truth, bids, budget)
         outcome = auction.decide(bids, budget, np.random.default_rng(what["instance"]))
         weights = aggregation.create("opt-aggr").weights(outcome.privacy_loss, truth.data_size)
@@ -95,12 +95,13 @@ class Levels:
         valid = np.isfinite(error)
         chance, _ = auction.expected(bids, budget)
         share = chance @ (np.arange(chance.shape[2]) / (chance.shape[2] - 1))
-        found = probe(auction, truth.take(few), budget[few], seed=scenario.seed, effort=what["effort"])
+        finest = max(what["levels"], scenario.market.levels)  # reports of at least as many levels as the network has
+        found = probe(auction, truth.take(few), budget[few], seed=scenario.seed, effort=what["effort"], levels=finest)
         measured = {
             "as_published": attack.as_published(what["instance"]).mean(),
             "corrected": attack.corrected().mean(),
             "probed": found.relative_gain.mean(),
-            "ir_violation": (np.maximum(-utility, 0.0) / cost).mean(),
+            "ir_violation": (np.maximum(-utility, 0.0) / measured_against(truth, cost)).mean(),
             "ir_as_published": attack.drawn_shortfall(what["instance"]).mean(),
             "privacy_bought": share.mean(),
             "error_bound": error[valid].mean() if valid.any() else float("nan"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -50,6 +51,20 @@ class PaperMarket(Part):
 
     def auction(self, name: str, rule: str, authors: str | None = None) -> Any:
         return auctions.create(**self.auction_options(name, rule, authors))
+
+    def identity(self, name: str, rule: str, authors: str | None = None) -> str | None:
+        """What kept results of an auction depend on beside its name: a hash of its weights. None where it cannot be had."""
+        if not self.has(name, rule, authors):
+            return None
+        table = self.auction_options(name, rule, authors)
+        if "weights" not in table:
+            return ""
+        from flmarket_sim.mechanism_design.checkpoints import weights_file
+
+        return hashlib.sha256(weights_file(table["weights"], table["name"], rule).read_bytes()).hexdigest()[:16]
+
+    def identities(self, names: Sequence[str], rules: Sequence[str], authors: str | None = None) -> list[str | None]:
+        return [self.identity(name, rule, authors) for name in names for rule in rules]
 
     def published_file(self, name: str, rule: str, authors: str | None) -> Path | None:
         pattern = FILES.get((name, rule if name in BY_RULE else "opt-aggr"))

@@ -4,6 +4,9 @@ as published  plain gradient steps from the truth, the last iterate, a hard choi
               payments are attacked; lotteries are judged by one draw of each report (THEORY section 3)
 corrected     the same steps along a smooth choice of levels, the best of several iterates, and expected utilities
 luck          lotteries only: what two draws of the truth differ by, where the second is luckier. No misreport at all
+
+The paper divides by the expected cost of what is sold, however little that is, and so do `as_published`, `luck` and `drawn_shortfall`; the
+others divide as the probe does (`measured_against`).
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from numpy.typing import NDArray
 
 from flmarket_sim.bids import BidBatch, Profiles
 from flmarket_sim.strategy.lies import Lies
-from flmarket_sim.strategy.payoff import Payoff, expected_utility
+from flmarket_sim.strategy.payoff import Payoff, expected_utility, measured_against
 from flmarket_sim.threads import one_torch_thread
 
 Floats = NDArray[np.float64]
@@ -38,37 +41,36 @@ class Attack:
         """(K, n) gain / cost of the last iterate; of one draw of each report where the auction draws."""
         lies = self._ascended(self.steps, None)
         if self.auction.learned.deterministic:
-            return self._gain(lies)
+            return np.maximum(self._gain(lies), 0.0) / self._paper_cost()
         many, money, owner = self._copies()
         here = np.arange(len(owner)), owner
         bids = many.bids(self._levels)
         honest = self._drawn(many, bids, money, seed)[here]
         told = _replaced(bids, lies, owner)
-        return self._relative(self._drawn(many, told, money, seed + 1)[here] - honest)
+        gain = (self._drawn(many, told, money, seed + 1)[here] - honest).reshape(self.truth.shape)
+        return np.asarray(np.maximum(gain, 0.0) / self._paper_cost())
 
     def expected(self) -> Floats:
         """(K, n) gain / cost of the published attack's reports, by expected utilities."""
-        return self._gain(self._ascended(self.steps, None))
+        return self._relative(self._gain(self._ascended(self.steps, None)))
 
     def corrected(self) -> Floats:
         """(K, n) gain / cost of the best iterate looked at, along a smooth choice of levels, by expected utilities."""
         soft = TEMPERATURE if self.auction.learned.deterministic else None
         stops = dict.fromkeys(max(1, round(self.steps * share)) for share in BEST_OF)
         found = [self._gain(self._ascended(steps, soft)) for steps in stops]
-        return np.asarray(np.max(found, axis=0))
+        return self._relative(np.max(found, axis=0))
 
     def luck(self) -> Floats:
         """(K, n) what two draws of the same truthful bids differ by, where the second is luckier, relative to cost."""
         bids = self.truth.bids(self._levels)
-        _, cost = expected_utility(self.auction, self.truth, bids, self.budget)
         first, second = (self._drawn(self.truth, bids, self.budget, seed) for seed in (1, 2))
-        return np.maximum(second - first, 0.0) / cost
+        return np.maximum(second - first, 0.0) / self._paper_cost()
 
     def drawn_shortfall(self, seed: int = 0) -> Floats:
         """(K, n) by how much one draw's payment falls short of the value of what was sold, relative to expected cost."""
-        bids = self.truth.bids(self._levels)
-        _, cost = expected_utility(self.auction, self.truth, bids, self.budget)
-        return np.maximum(-self._drawn(self.truth, bids, self.budget, seed), 0.0) / cost
+        drawn = self._drawn(self.truth, self.truth.bids(self._levels), self.budget, seed)
+        return np.maximum(-drawn, 0.0) / self._paper_cost()
 
     @property
     def _levels(self) -> int:
@@ -102,16 +104,24 @@ class Attack:
         )
 
     def _gain(self, lies: Lies) -> Floats:
+        """(K, n) mean utility of each liar less that of her truth."""
         many, money, owner = self._copies()
         bids = many.bids(self._levels)
         with one_torch_thread():
             honest, _ = expected_utility(self.auction, many, bids, money)
             lying = Payoff(self.auction, many, bids, money, owner)(lies.at(None))[0]
-        return self._relative(lying - honest[np.arange(len(owner)), owner])
+        return np.asarray(lying - honest[np.arange(len(owner)), owner]).reshape(self.truth.shape)
 
     def _relative(self, gain: Floats) -> Floats:
-        _, cost = expected_utility(self.auction, self.truth, self.truth.bids(self._levels), self.budget)
-        return np.asarray(np.maximum(gain, 0.0).reshape(self.truth.shape) / cost)
+        return np.asarray(np.maximum(gain, 0.0) / measured_against(self.truth, self._cost()))
+
+    def _cost(self) -> Floats:
+        return expected_utility(self.auction, self.truth, self.truth.bids(self._levels), self.budget)[1]
+
+    def _paper_cost(self) -> Floats:
+        """What the paper divides by; where nothing at all is sold, which its own weights cannot do, the worth of the least that counts."""
+        cost = self._cost()
+        return np.where(cost > 0, cost, measured_against(self.truth, cost))
 
     def _drawn(self, truth: Profiles, bids: BidBatch, budget: Floats, seed: int) -> Floats:
         outcome = self.auction.decide(bids, budget, np.random.default_rng(seed))

@@ -25,7 +25,8 @@ RESULTS = {
     "surplus": "What the paper leaves out: where the money goes",
 }
 WITH_PUBLISHED = {  # studies that the authors' weights take part in, where they are at hand
-    "error-by-budget": ("published-dm-regretnet",),
+    "error-by-budget": ("published-regretnet", "published-m-regretnet", "published-dm-regretnet"),
+    "accuracy": ("published-regretnet", "published-m-regretnet", "published-dm-regretnet"),
     "guarantees": ("published-dm-regretnet", "published-m-regretnet", "published-regretnet"),
 }
 
@@ -52,14 +53,15 @@ def chosen(names: Sequence[str]) -> list[str]:
 
 
 def experiment(name: str, quick: bool, authors: Path | None = None, overrides: Sequence[str] = ()) -> Scenario:
-    """The scenario of a result; with `quick` the smaller options that it names itself."""
+    """The scenario of a result; with `quick` the smaller options that it names itself, unless --set says otherwise."""
     scenario = load_scenario(scenario_path(f"paper/{name}"), overrides)
     study = scenario.study
     if study is None:
         raise InputError(f"the scenario of {name!r} has no [study] table any more; --set must leave it there")
     options = study.options
     smaller = options.pop("quick", None) or {}
-    options |= smaller if quick else {}
+    given = {setting.partition("=")[0].strip() for setting in overrides}
+    options |= {key: value for key, value in smaller.items() if quick and f"study.{key}" not in given}
     if authors is not None and study.name in WITH_PUBLISHED:
         options |= {"authors": str(authors), "auctions": [*options["auctions"], *WITH_PUBLISHED[study.name]]}
     return scenario.model_copy(update={"study": Plugin(name=study.name, **options)})

@@ -25,7 +25,7 @@ from flmarket_sim.durable import disk_error, write_parquet, write_text
 from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog.totals import TOTALS
 from flmarket_sim.folders import claim, lock
-from flmarket_sim.market.run_folder import versions
+from flmarket_sim.market.run_folder import same_versions, versions
 from flmarket_sim.stored import read_json, read_parquet
 from flmarket_sim.study.sweep_file import Axis, Plan
 
@@ -67,6 +67,10 @@ class SweepFolder:
         self.results = _read_parts(self.path)
         self._pending = [row for rows in _read_latest(self.path).values() for row in rows]
         self._began = self._written = time.monotonic()
+        if known is not None and {run.id for run in plan.runs if run.scenario is not None} - self.finished():
+            same_versions(self.path, self.path / "sweep.json", known.get("versions"))
+        self.flush()
+        (self.path / LATEST).unlink(missing_ok=True)  # a line that a kill has cut off: nothing may be written behind it
 
     def finished(self) -> set[str]:
         """Runs that need not be done again."""

@@ -116,6 +116,61 @@ def test_runs_in_different_worlds_have_no_paired_difference(quickstart, liars):
     assert all(one["id"] != "paired-run" for one in data_of(page.make([quickstart, liars]))["tables"])
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"budget": {"amount": [900.0, 900.0], "factor": None}},
+        {"name": "another"},
+        {"delay": {"name": "constant", "seconds": 9.0}},
+    ],
+)
+def test_other_budgets_buyers_or_delays_are_another_world(quickstart, paid_as_bid, tmp_path, change):
+    """Two buyers of the same names and budgets are one world; whatever else the luck depends on makes another."""
+    infos = []
+    for name, source in (("one", quickstart), ("two", paid_as_bid)):
+        shutil.copytree(source, tmp_path / name)
+        info = fm.read_run(source)
+        buyer = {
+            "name": "buyer",
+            "budget": {"amount": [100.0, 100.0], "factor": None},
+            "auction": None,
+            "aggregation": None,
+            "model": None,
+        }
+        info["scenario"]["buyers"] = [buyer]
+        infos.append(info)
+    for changed in (False, True):
+        if changed:
+            place = infos[1]["scenario"]["market"] if "delay" in change else infos[1]["scenario"]["buyers"][0]
+            place |= change
+        for name, info in zip(("one", "two"), infos, strict=True):
+            (tmp_path / name / "run.json").write_text(json.dumps(info))
+        tables = data_of(page.make([tmp_path / "one", tmp_path / "two"]))["tables"]
+        assert any(one["id"] == "paired-run" for one in tables) is not changed
+
+
+def test_accuracies_of_one_run_have_no_interval(quickstart, paid_as_bid):
+    """They are one curve: rounds that follow each other are no replications."""
+    data = data_of(page.make([quickstart, paid_as_bid]))
+    row = next(row for row in table(data, "side-run")["rows"] if row[0] == "last accuracy")
+    measured = [r["accuracy"] for r in fm.read_events(quickstart, "round").to_pylist() if r["accuracy"] is not None]
+    assert row[1]["mean"] == pytest.approx(measured[-1], rel=1e-3) and row[1]["low"] is None
+    assert all("accuracy" not in row[0] for row in table(data, "paired-run")["rows"])
+
+
+def test_sweeps_over_other_axes_are_not_compared(sweep, tmp_path):
+    other = sweep_in(tmp_path / "other")
+    file = other / "summary.parquet"
+    found = pq.ParquetFile(file).read()
+    pq.write_table(
+        found.rename_columns([name.replace("budget.factor", "owners.availability") for name in found.column_names]), file
+    )
+    data = data_of(page.make([sweep, other]))
+    assert all(one["id"] != "paired-sweep" for one in data["tables"])
+    drawn = [one for one in data["charts"] if one["title"] == chart(data, "sweep-mean_error_bound")["title"]]
+    assert [one["x_label"] for one in drawn] == ["budget.factor", "owners.availability"]
+
+
 def test_sweeps_are_compared_seed_by_seed(sweep, tmp_path):
     data = data_of(page.make([sweep, sweep_in(tmp_path / "other", shift=0.25)]))
     row = next(row for row in table(data, "paired-sweep")["rows"] if row[0] == "mean error bound")
@@ -125,7 +180,9 @@ def test_sweeps_are_compared_seed_by_seed(sweep, tmp_path):
 def test_an_axis_of_ranges_is_an_axis_of_names(sweep, tmp_path):
     shutil.copytree(sweep, tmp_path / "ranges")
     file = tmp_path / "ranges" / "summary.parquet"
-    rows = [row | {"budget.factor": [0.1, row["budget.factor"]]} for row in pq.ParquetFile(file).read().to_pylist()]
+    rows = [
+        row | {"budget.factor": json.dumps([0.1, row["budget.factor"]])} for row in pq.ParquetFile(file).read().to_pylist()
+    ]
     pq.write_table(pa.Table.from_pylist(rows), file)
     drawn = chart(data_of(page.make([tmp_path / "ranges"])), "sweep-mean_error_bound")
     assert drawn["kind"] == "bars" and [one["name"] for one in drawn["series"]] == ["[0.1, 0.3]", "[0.1, 0.6]", "[0.1, 0.9]"]

@@ -28,7 +28,9 @@ def made(tmp_path_factory):
     """Small versions of all results that need no training, by the command."""
     out = tmp_path_factory.mktemp("again")
     names = ["error-bound", "invalid-gradients", "aggregation", "surplus"]
-    told = told_in_json("reproduce", *names, "--out", str(out), *SMALL, *FEW, "--json")
+    told = told_in_json(
+        "reproduce", *names, "--out", str(out), "--page", str(out / "reproduction.md"), *SMALL, *FEW, "--json"
+    )
     return out, told
 
 
@@ -41,6 +43,27 @@ def test_every_result_of_the_paper_has_a_scenario_that_says_what_it_is():
     assert chosen(["all"]) == list(RESULTS)
     with pytest.raises(InputError, match="error-bound"):
         chosen(["figure-9"])
+
+
+def test_what_is_set_by_hand_stays_so_in_a_quick_version():
+    by_hand = experiment("error-bound", quick=True, overrides=["study.profiles=21"]).study.options
+    assert by_hand["profiles"] == 21 and by_hand["factors"] == [0.1, 0.5, 1.0, 1.5, 2.0]
+
+
+def test_kept_pieces_know_their_weights(tmp_path):
+    """Other files under the same names are another result."""
+    keys = []
+    for content in (b"one", b"two"):
+        (tmp_path / "reg_nslkdd_iid.pt").write_bytes(content)
+        market = pieces.asked(experiment("error-bound", True)).markets[0]
+        keys.append(market.identities(["all-in", "regretnet", "published-regretnet"], ["opt-aggr"], str(tmp_path)))
+    assert keys[0][:2] == keys[1][:2] and keys[0][2] != keys[1][2] and None not in keys[0]
+
+
+def test_a_study_of_the_paper_can_be_asked_alone(tmp_path):
+    told = flmarket("study", "scenarios/paper/error-bound.toml", *SMALL, *FEW, "--out", tmp_path / "study")
+    assert told.returncode == 0 and "first-best" in (tmp_path / "study" / "table.md").read_text(), told.stderr
+    assert json.loads((tmp_path / "study" / "study.json").read_text())["sentences"]
 
 
 def test_results_that_share_their_pieces_make_them_once(made):
@@ -109,7 +132,7 @@ def test_accuracy_levels_and_guarantees_run_small(tmp_path):
     """One command for the three that train or learn: digits instead of NSL-KDD, two steps of training."""
     common = ["--out", str(tmp_path), "--quick", "--json"]
     digits = ["--set", "data.name=digits", "--set", "owners.count=12", "--set", "rounds=10"]
-    told = told_in_json("reproduce", "accuracy", *common, *digits, "--set", "study.quick.seeds=2")
+    told = told_in_json("reproduce", "accuracy", *common, *digits, "--set", "study.seeds=2")
     assert told["results"]["accuracy"][0]["outcome"] in ("cannot be told apart", "holds", "holds in part", "does not hold")
     few = [
         "study.quick.instances=2",
@@ -124,8 +147,9 @@ def test_accuracy_levels_and_guarantees_run_small(tmp_path):
     nets = ["--set", "study.quick.profiles=3", "--set", "study.quick.probed=1"]
     told = told_in_json("reproduce", "guarantees", *common, *SMALL, *nets)
     assert told["results"]["guarantees"][0]["outcome"] == "not asked"  # the authors' files are not here
-    page = (tmp_path / "reproduction.md").read_text()
-    assert "0.0556" in page and "quick version" in page
+    page = (tmp_path / "guarantees.md").read_text()
+    assert "0.0556" in page and "quick version" in page and "1 of 7 results (guarantees)" in page
+    assert "another network, trained here" in page  # a sentence for every number of the paper
 
 
 def test_a_result_that_cannot_be_made_does_not_stop_the_others(tmp_path):
@@ -172,13 +196,22 @@ def test_the_attack_is_judged_as_one_would_by_hand(markets, name):
         row = k * n + i
         values[0, i], eb[0, i], size[0, i] = lies.values[row], lies.privacy_budget[row], lies.data_size[row]
         lying, _ = expected_utility(auction, one, BidBatch(values, eb, size), budget[k : k + 1])
-        gain = max(lying[0, i] - honest[0, i], 0.0) / cost[0, i]
+        least = one.value(one.privacy_budget / 8)[0, i]
+        gain = max(lying[0, i] - honest[0, i], 0.0) / max(cost[0, i], least)
         assert found[k, i] == pytest.approx(gain, rel=1e-4, abs=1e-6)
 
 
 def test_a_metric_of_draws_finds_regret_where_nobody_lies(markets):
     truth, budget = markets
-    lottery = Attack(fm.auctions.create("regretnet"), truth, budget, steps=1)
+    auction = fm.auctions.create("regretnet")
+    lottery = Attack(auction, truth, budget, steps=1)
+    first, second = (
+        truth.utility(outcome.privacy_loss, outcome.payment)
+        for outcome in (auction.decide(truth.bids(1), budget, np.random.default_rng(seed)) for seed in (1, 2))
+    )
+    chance, _ = auction.expected(truth.bids(1), budget)
+    cost = chance[..., 1] * truth.value(truth.privacy_budget)  # the paper's c: of what is sold, however little that is
+    np.testing.assert_allclose(lottery.luck(), np.maximum(second - first, 0) / cost, rtol=1e-6)
     assert lottery.luck().max() > 0
     assert lottery.as_published(seed=1).mean() != lottery.as_published(seed=3).mean()  # it depends on the draw
     certain = Attack(fm.auctions.create("dm-regretnet"), truth, budget, steps=3)
@@ -192,7 +225,8 @@ def error_rows(dm, rival):
         for factor in (1.0, 2.0):
             for name, error in (("dm-regretnet", dm), ("regretnet", rival), ("m-regretnet", rival)):
                 row = {"market": market, "rule": "opt-aggr", "auction": name, "budget_factor": factor}
-                rows.append(row | {"error_bound": error / factor, "error_over_first_best": 2.0})
+                ends = {f"error_bound{end}": error / factor for end in ("", "_low", "_high")}
+                rows.append(row | ends | {"error_over_first_best": 2.0})
     return rows
 
 
@@ -204,13 +238,53 @@ def test_verdicts_follow_the_numbers():
     mixed, *_ = verdicts("error-bound", error_rows(1.0, 2.0)[:6] + error_rows(3.0, 2.0)[6:])
     assert mixed.outcome == "holds in part"
 
+    overlapping = error_rows(1.0, 2.0)
+    for row in overlapping:
+        row |= {"error_bound_low": 0.0, "error_bound_high": 9.0}
+    assert [v.outcome for v in verdicts("error-bound", overlapping)][:2] == ["cannot be told apart"] * 2
+
     def accuracy(low, high):
         row = {"market": "IID", "rule": "opt-aggr", "auction": "regretnet", "round": 100, "over_baseline": (low + high) / 2}
         same = {"over_last_rule": 0.0, "over_last_rule_low": -1.0, "over_last_rule_high": 1.0}
-        return [row | {"over_baseline_low": low, "over_baseline_high": high} | same]
+        mine = (
+            row
+            | {"auction": "dm-regretnet", "over_baseline": 0.0, "over_baseline_low": 0.0, "over_baseline_high": 0.0}
+            | same
+        )
+        return [row | {"over_baseline_low": low, "over_baseline_high": high} | same, mine]
 
     outcomes = [verdicts("accuracy", accuracy(*ends))[0].outcome for ends in ((-0.2, -0.1), (-0.1, 0.1), (0.1, 0.2))]
     assert outcomes == ["holds", "cannot be told apart", "does not hold"]
+
+
+def test_published_networks_are_judged_apart_from_ours():
+    ours, theirs = error_rows(3.0, 2.0), error_rows(1.0, 2.0)
+    for row in theirs:
+        row["auction"] = f"published-{row['auction']}"
+    found = {v.claim: v.outcome for v in verdicts("error-bound", ours + theirs) if "lower error bound" in v.claim}
+    assert sorted(found.values()) == ["does not hold", "holds"]
+    assert next(outcome for claim, outcome in found.items() if "published weights" in claim) == "holds"
+
+
+@pytest.mark.parametrize("name", [name for name in RESULTS if name not in ("levels", "accuracy", "guarantees")])
+def test_what_was_not_asked_for_is_not_judged(name):
+    """`--set` may leave auctions, rules or factors out; that is no reason to fail after hours."""
+    row = {
+        "market": "IID",
+        "auction": "all-in",
+        "rule": "opt-aggr",
+        "budget_factor": 0.5,
+        "invalid_rate": 0.0,
+        "saving": None,
+    }
+    row |= {
+        "error_bound": 1.0,
+        "error_bound_low": 0.9,
+        "error_bound_high": 1.1,
+        "error_over_first_best": 1.0,
+        "spent_share": 0.5,
+    }
+    assert {v.outcome for v in verdicts(name, [row])} <= {"not asked", "beyond the paper"}
 
 
 def test_a_net_that_buys_nothing_is_no_evidence_for_more_levels():

@@ -1,5 +1,6 @@
 """Sweeps and their processes are killed at random moments; done again, they end as if nothing had been."""
 
+import json
 import multiprocessing
 import os
 import random
@@ -104,6 +105,42 @@ def test_killed_processes_of_a_sweep_cost_their_runs_and_the_next_call_does_thos
     heard = []
     run_sweep(plan, out, 2, lambda *progress: heard.append(progress))
     assert heard[0] == (0, lost) and (out / "summary.parquet").read_bytes() == whole
+
+
+def test_nothing_is_written_behind_a_line_that_was_cut_off(tmp_path, whole):
+    """A second kill finds the results of the time between."""
+    plan, out = parse_sweep(TEXT), tmp_path / "out"
+
+    def stop(done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            run_sweep(plan, out, 1, stop)
+        with (out / LATEST).open("a") as file:
+            file.write('[{"run": "')
+    assert len(finished_runs(out, plan)) == 6
+    run_sweep(plan, out, 1)
+    assert (out / "summary.parquet").read_bytes() == whole
+
+
+def test_a_sweep_does_not_go_on_with_other_versions(tmp_path, whole):
+    plan, out = parse_sweep(TEXT), tmp_path / "out"
+
+    def stop(done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(plan, out, 1, stop)
+    facts = json.loads((out / "sweep.json").read_text())
+    (out / "sweep.json").write_text(json.dumps(facts | {"versions": facts["versions"] | {"numpy": "1.0"}}))
+    with pytest.raises(InputError, match=r"begun with numpy 1\.0 \(now"):
+        run_sweep(plan, out, 1)
+    (out / "sweep.json").write_text(json.dumps(facts))
+    run_sweep(plan, out, 1)
+    assert (out / "summary.parquet").read_bytes() == whole
 
 
 def test_a_line_that_was_cut_off_is_no_result_and_a_strange_one_is_named(tmp_path, whole):

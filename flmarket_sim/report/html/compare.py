@@ -21,14 +21,16 @@ def distinct(sources: list[Source]) -> list[Source]:
 
 
 def charts(sources: list[Source]) -> list[Chart]:
-    """Charts with the same id and kind become one. A series is called after its input, and by its own name where that has several."""
-    merged: dict[tuple[str, str], list[tuple[Source, Chart]]] = {}
+    """Charts of the same id, kind and x-axis become one. A series is called after its input, and by its own name where that has several."""
+    merged: dict[tuple[str, str, str], list[tuple[Source, Chart]]] = {}
     for source in sources:
         for chart in source.charts:
-            merged.setdefault((chart.id, chart.kind), []).append((source, chart))
-    found = []
+            merged.setdefault((chart.id, chart.kind, chart.x_label), []).append((source, chart))
+    found: list[Chart] = []
     for pieces in merged.values():
         model = pieces[0][1]
+        if model.id in {chart.id for chart in found}:  # another x-axis: a chart of its own
+            model = replace(model, id=f"{model.id}-{len(found)}")
         if model.kind == "timeline":  # lanes of two runs do not fit into one another
             found += [
                 replace(chart, id=f"{chart.id}-{k}", title=f"{chart.title}: {s.label}")

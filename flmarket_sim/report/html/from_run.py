@@ -24,9 +24,11 @@ MEASURES: dict[str, Callable[[Row], float | None]] = {  # of one round
     "privacy sold": lambda row: row["privacy_sold"],
     "owners' surplus": lambda row: row["spent"] - row["value_sold"],
     "gradients": lambda row: float(row["delivered"]),
-    "accuracy": lambda row: row["accuracy"],
     "seconds": lambda row: row["ended"] - row["started"],
 }
+
+
+LAST_ACCURACY = "last accuracy"  # the accuracies of one run are one curve, not replications: they have no interval
 
 
 def read(path: Path) -> Source:
@@ -55,7 +57,7 @@ def read(path: Path) -> Source:
         if rounds
         else [],
         tables=[_means(rounds), *lies_tables, _rounds(rounds)] if rounds else [],
-        measures={name: _over_rounds(rounds, of) for name, of in MEASURES.items()},
+        measures={name: _over_rounds(rounds, of) for name, of in MEASURES.items()} | {LAST_ACCURACY: _last_accuracy(rounds)},
         settings=flattened(scenario),
         provenance=_provenance(info),
         world=_world(info),
@@ -84,7 +86,7 @@ def _cards(scenario: Row, rounds: list[Row]) -> list[tuple[str, str]]:
     buyers = scenario["buyers"] or [scenario]
     auctions = ", ".join(dict.fromkeys((buyer.get("auction") or scenario["auction"])["name"] for buyer in buyers))
     rules = ", ".join(dict.fromkeys((buyer.get("aggregation") or scenario["aggregation"])["name"] for buyer in buyers))
-    measured = [row["accuracy"] for row in rounds if row["accuracy"] is not None]
+    last = _last_accuracy(rounds).mean
     spent, budget = sum(row["spent"] for row in rounds), sum(row["budget"] for row in rounds)
     cards = [
         ("auction", auctions),
@@ -92,7 +94,7 @@ def _cards(scenario: Row, rounds: list[Row]) -> list[tuple[str, str]]:
         ("owners", f"{scenario['owners']['count']:,}"),
         ("rounds", f"{len(rounds):,}"),
         ("mean error bound", short(_over_rounds(rounds, MEASURES["error bound"]).mean)),
-        ("last accuracy", short(measured[-1], percent=True) if measured else "-"),
+        (LAST_ACCURACY, short(last, percent=True) if last == last else "-"),
         ("money spent", f"{short(spent)} ({spent / budget:.0%} of the budget)" if budget else short(spent)),
         ("privacy sold", short(sum(row["privacy_sold"] for row in rounds))),
         ("owners' surplus", short(sum(row["spent"] - row["value_sold"] for row in rounds))),
@@ -113,7 +115,7 @@ def _by_round(rounds: list[Row]) -> list[Chart]:
                 )
         return series
 
-    bound, accuracy = line(MEASURES["error bound"]), line(MEASURES["accuracy"])
+    bound, accuracy = line(MEASURES["error bound"]), line(lambda row: row["accuracy"])
     budgets = line(MEASURES["error bound"], lambda row: row["budget"])
     note = sampled(sum(len(s.points) for s in bound), sum(1 for row in rounds if row["valid"]), "rounds")
     alone = len(_names(rounds)) == 1
@@ -134,17 +136,27 @@ def _by_round(rounds: list[Row]) -> list[Chart]:
 
 
 def _over_rounds(rounds: list[Row], of: Callable[[Row], float | None]) -> Estimate:
-    """Mean of all rounds of all buyers, rounds resampled."""
-    found = [of(row) for row in rounds]
-    return estimate(np.array([np.nan if value is None else value for value in found], float))
+    """Mean of all rounds, rounds resampled; the buyers of a round share its luck, so they are averaged first."""
+    found: dict[int, list[float]] = {}
+    for row in rounds:
+        value = of(row)
+        if value is not None:
+            found.setdefault(row["round"], []).append(value)
+    return estimate(np.array([np.mean(values) for values in found.values()], float))
+
+
+def _last_accuracy(rounds: list[Row]) -> Estimate:
+    """Of the last evaluation of each buyer, averaged; a single run says nothing about its spread."""
+    last = {row["buyer"]: row["accuracy"] for row in rounds if row["accuracy"] is not None}
+    mean = float(np.mean(list(last.values()))) if last else float("nan")
+    return Estimate(mean, float("nan"), float("nan"))
 
 
 def _means(rounds: list[Row]) -> Table:
     names = _names(rounds)
-    rows: list[list[Any]] = [
-        [measure, *(_over_rounds([row for row in rounds if row["buyer"] == name], of) for name in names)]
-        for measure, of in MEASURES.items()
-    ]
+    each = [[row for row in rounds if row["buyer"] == name] for name in names]
+    rows: list[list[Any]] = [[measure, *(_over_rounds(mine, of) for mine in each)] for measure, of in MEASURES.items()]
+    rows.append([LAST_ACCURACY, *(_last_accuracy(mine) for mine in each)])
     rows = [row for row in rows if any(found.mean == found.mean for found in row[1:])]
     note = "A mean of rounds with a 95 % interval from resampling them: of this one world. Other worlds need other seeds."
     return Table("means", "A round on average", ["of a round", *names], rows, note)
@@ -184,7 +196,9 @@ def _world(info: Row) -> str:
     """What decides owners, who is asked, budgets, delays and noise; not the policies."""
     scenario = info["scenario"]
     owners = {key: value for key, value in scenario["owners"].items() if key != "behaviours"}
-    parts = [info["seed"], scenario["data"], owners, scenario["market"]["bidders"], scenario["budget"]]
+    budgets = [(buyer["name"], buyer.get("budget") or scenario["budget"]) for buyer in scenario["buyers"]]
+    market = [scenario["market"][key] for key in ("bidders", "delay")]
+    parts = [info["seed"], scenario["data"], owners, market, budgets or scenario["budget"]]
     return json.dumps(parts, sort_keys=True)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from flmarket_sim import stored
 from flmarket_sim.errors import InputError
 from flmarket_sim.report.html.generic import chart, is_number
-from flmarket_sim.report.html.parts import Source, Table, flattened
+from flmarket_sim.report.html.parts import ROWS, Source, Table, evenly, flattened, sampled
 from flmarket_sim.strategy.confidence import Estimate
 
 
@@ -24,7 +24,7 @@ def read(path: Path) -> Source:
     figures = [
         chart(f"study-{name}", name.replace("_", " "), name, rows, axes, "Bars and bands: 95 %.") for name in estimates
     ]
-    picture = path / "figure.svg"
+    picture, shown = path / "figure.svg", evenly(rows, ROWS)
     question = (scenario.get("study") or {}).get("name", "study")
     return Source(
         label=path.resolve().name,
@@ -34,7 +34,11 @@ def read(path: Path) -> Source:
         cards=[("question", str(question)), ("rows", str(len(rows))), ("seconds", str(facts.get("seconds", "-")))],
         sentences=[str(sentence) for sentence in facts.get("sentences", [])],
         charts=[figure for figure in figures if figure is not None],
-        tables=[table("study", "What was found", rows)] if rows else [],
+        tables=[
+            table("study", "What was found", shown, f"Intervals: 95 %. {sampled(len(shown), len(rows), 'rows')}".strip())
+        ]
+        if rows
+        else [],
         picture=_picture(picture) if picture.exists() else "",
         settings=flattened(scenario),
         provenance={"scenario sha256": str(facts.get("scenario_sha256", "")), "seed": str(scenario.get("seed", ""))},

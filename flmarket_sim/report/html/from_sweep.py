@@ -8,46 +8,33 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from flmarket_sim.errors import InputError
-from flmarket_sim.report.html.from_study import read_json, read_rows, table
+from flmarket_sim.report.html.from_study import read_json, table
 from flmarket_sim.report.html.generic import chart, is_number
 from flmarket_sim.report.html.parts import ROWS, Source, Table, evenly, flattened, sampled
-from flmarket_sim.strategy.confidence import from_seeds
-from flmarket_sim.study.paired import paired
+from flmarket_sim.strategy.confidence import Estimate, from_seeds
+from flmarket_sim.study.paired import axes_of, paired_differences
+from flmarket_sim.study.sweep_folder import read_sweep
 
 Row = dict[str, Any]
-FACTS = (
-    "run",
-    "seed",
-    "buyer",
-    "outcome",
-    "stage",
-    "message",
-    "directory",
-    "path",
-    "events",
-    "wall_seconds",
-)  # neither axis nor total
+FACTS = ("run", "seed", "buyer", "outcome", "stage", "message")  # neither axis nor total
 FIRST = ("mean_error_bound", "final_accuracy", "spent", "privacy_sold", "owners_surplus")
-WORLD = ("data", "owners", "market", "budget", "rounds")  # what two sweeps must share for paired differences
+WORLD = ("data", "owners", "market", "budget", "rounds", "buyers")  # what two sweeps must share for paired differences
 OVER_SEEDS = "Means of seeds; intervals are Student's, 95 %, over seeds."
 
 
 def read(path: Path) -> Source:
     facts = read_json(path / "sweep.json")
-    rows = [
-        {
-            name: str(value) if isinstance(value, list | dict) else value for name, value in row.items()
-        }  # a range is a name here
-        for row in read_rows(path / "summary.parquet")
-    ]
+    summary = read_sweep(path)
+    rows = summary.to_pylist()
     if not rows:
         raise InputError(f"{path / 'summary.parquet'} has no rows: the sweep has not finished a run yet")
     scenario = facts.get("scenario") or {}
-    axes = _axes(rows, facts)
-    done = [row for row in rows if row.get("outcome", "finished") == "finished"]
-    failed = [row for row in rows if row.get("outcome", "finished") != "finished"]
+    axes = axes_of(summary)
+    done = [row for row in rows if row["outcome"] == "finished"]
+    failed = [row for row in rows if row["outcome"] != "finished"]
     totals = _totals(done, axes)
     cells = [*axes, "buyer"] if len({row.get("buyer") for row in done}) > 1 else axes
     means = _means(done, cells, totals)
@@ -63,21 +50,14 @@ def read(path: Path) -> Source:
         else [],
         cards=[("rows", f"{len(rows):,}"), ("seeds", str(len(seeds))), ("axes", ", ".join(axes) or "none")],
         charts=[figure for figure in figures if figure is not None],
-        tables=[*_tables(means), *_differences(done, axes, totals), *_failures(failed, axes)],
+        tables=[*_tables(means), *_differences(summary, done, axes, totals), *_failures(failed, axes)],
         measures={name.replace("_", " "): from_seeds(_by_seed(done, name)) for name in totals},
         settings=flattened(scenario),
         provenance=_provenance(facts, seeds),
-        world=json.dumps([scenario.get(part) for part in WORLD], sort_keys=True) if scenario else "",
+        world=json.dumps([*(scenario.get(part) for part in WORLD), sorted(axes)], sort_keys=True) if scenario else "",
         replications="seeds",
         units={name.replace("_", " "): _units(done, name, axes) for name in totals},
     )
-
-
-def _axes(rows: list[Row], facts: Row) -> list[str]:
-    """Columns named like a setting, with a dot in them, or called an axis by sweep.json."""
-    named = facts.get("axes")
-    said = set(named if isinstance(named, list | dict) and all(isinstance(name, str) for name in named) else ())
-    return [name for name in rows[0] if name != "seed" and ("." in name or name in said)]
 
 
 def _totals(rows: list[Row], axes: list[str]) -> list[str]:
@@ -132,37 +112,32 @@ def _units(rows: list[Row], name: str, axes: list[str]) -> dict[tuple[Any, str],
     return {key: value for key, value in found.items() if math.isfinite(value)}
 
 
-def _differences(rows: list[Row], axes: list[str], totals: list[str]) -> list[Table]:
+def _differences(summary: pa.Table, rows: list[Row], axes: list[str], totals: list[str]) -> list[Table]:
     """Along the first axis of names: every value against the first, in the same world at the same other settings."""
     axis = next((name for name in axes if len({row[name] for row in rows}) > 1 and isinstance(rows[0][name], str)), None)
     if axis is None:
         return []
-    others = [name for name in axes if name != axis]
-    values = list(dict.fromkeys(row[axis] for row in rows))
-    first = [row for row in rows if row[axis] == values[0]]
-    lines = []
-    for value in values[1:]:
-        mine = [row for row in rows if row[axis] == value]
-        line: list[Any] = [value]
-        for name in totals:
-            line.append(paired(_units(first, name, others), _units(mine, name, others)))
-        lines.append(line)
+    first = rows[0][axis]
+    lines: dict[str, list[Any]] = {}
+    for found in paired_differences(summary, axis=axis, baseline=first, columns=totals).to_pylist():
+        less = Estimate(found["difference"], found["difference_low"], found["difference_high"])
+        lines.setdefault(found[axis], [found[axis]]).append(less)
     columns = [axis, *(name.replace("_", " ") for name in totals)]
     note = "Paired: the same seed and the same other settings. Intervals are Student's, 95 %, over seeds."
-    return [Table("paired", f"Differences to {values[0]}", columns, lines, note)]
+    return [Table("paired", f"Differences to {first}", columns, list(lines.values()), note)]
 
 
 def _failures(rows: list[Row], axes: list[str]) -> list[Table]:
     if not rows:
         return []
-    shown = rows[:ROWS]
+    shown = evenly(rows, ROWS)
     known = [name for name in ("run", "seed", *axes, "outcome", "stage", "message") if name in rows[0]]
-    return [Table("failures", "Runs that did not finish", known, [[row[name] for name in known] for row in shown])]
+    cells = [[row[name] for name in known] for row in shown]
+    return [Table("failures", "Runs that did not finish", known, cells, sampled(len(shown), len(rows), "rows"))]
 
 
 def _provenance(facts: Row, seeds: list[Any]) -> dict[str, str]:
-    named = {"scenario_sha256": "scenario sha256", "sweep_sha256": "sweep sha256", "sha256": "sha256"}
-    found = {text: str(facts[key]) for key, text in named.items() if facts.get(key)}
+    found = {"sha256": str(facts["sha256"])} if facts.get("sha256") else {}
     versions = facts.get("versions")
     if isinstance(versions, dict):
         found |= {f"{name} version": str(version) for name, version in versions.items()}

@@ -104,7 +104,7 @@ def run(
         with progress(loaded.name) as report:
             finished = simulation.run(loaded, folder, progress=report)
     except KeyboardInterrupt:
-        raise cli_resume.interrupted(folder) from None
+        raise cli_resume.interrupted(folder, loaded.repeatable) from None
     if as_json:
         print_json(summarise(finished.path) | {"scenario_sha256": finished.info["scenario_sha256"]})
     else:
@@ -184,10 +184,10 @@ def train(
     ] = "fast",
     size: Annotated[str, typer.Option(help="seq-price: are data sizes certified or reported?")] = "certified",
     also: Annotated[list[Path] | None, typer.Option(help="seq-price: further markets to train for.")] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1)] = 0,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps, if not the preset's.")] = None,
-    levels: Annotated[int | None, typer.Option(min=1, help="M, if not the mechanism's.")] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads; the same number gives the same weights.")] = 1,
+    levels: Annotated[int | None, typer.Option(min=1, max=1000, help="M, if not the mechanism's.")] = None,
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads; the same number gives the same weights.")] = 1,
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
@@ -201,6 +201,8 @@ def train(
         raise InputError(f"--out must end in .safetensors, got {out}")
     if not out.parent.is_dir():
         raise InputError(f"there is no folder {out.parent}")
+    if out.is_dir():
+        raise InputError(f"{out} is a directory; --out names the file for the weights")
     torch.set_num_threads(threads)
     market = load_scenario(scenario, overrides or ())
     if mechanism != seq_training.NAME and (also or size != "certified"):
@@ -223,7 +225,9 @@ def train(
     if as_json:
         print_json({"weights": str(out)} | learned.facts)
     else:
-        stdout.print(f"{out}: " + ", ".join(f"{key} {value:.4g}" for key, value in metrics.items()), highlight=False)
+        stdout.print(
+            f"{out}: " + ", ".join(f"{key} {value:.4g}" for key, value in metrics.items()), highlight=False, markup=False
+        )
 
 
 @app.command()
@@ -320,6 +324,13 @@ def main() -> None:
         stderr.print(f"flmarket: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2 if isinstance(error, InputError) else 1)
     except BrokenPipeError:
+        sys.exit(1)
+    except MemoryError as error:
+        why = f" ({error})" if str(error) else ""
+        stderr.print(
+            f"flmarket: there is not enough memory for this{why}; ask for fewer records, owners, markets or levels at once",
+            markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
         sys.exit(1)
     except Exception as error:  # not foreseen: still one paragraph, and a way to the rest
         if os.environ.get("FLMARKET_TRACEBACK"):

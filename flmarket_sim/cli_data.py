@@ -50,7 +50,7 @@ def data_fetch(
         with stderr.status(f"{name}: {file.name}"):
             got.append({"name": name, "file": str(files.fetch(name, folder, file, source))})
         if not as_json:
-            stdout.print(f"{name}: {got[-1]['file']}", highlight=False, soft_wrap=True)
+            stdout.print(f"{name}: {got[-1]['file']}", highlight=False, markup=False, soft_wrap=True)
     if as_json:
         print_json(got)
 
@@ -67,7 +67,7 @@ def data_check(names: Names = None, as_json: AsJson = False) -> None:
             files.read(path, file)
             right.append({"name": name, "file": str(path)})
             if not as_json:
-                stdout.print(f"{name}: {path} is right", highlight=False, soft_wrap=True)
+                stdout.print(f"{name}: {path} is right", highlight=False, markup=False, soft_wrap=True)
         except DataError as error:
             problems.append(str(error))
     if as_json:

@@ -57,4 +57,4 @@ def probe(
         return
     stdout.print(report.render(label(auction), found, distinct))
     if out is not None:
-        stdout.print(f"every owner's best lie is in {out}", highlight=False, soft_wrap=True)
+        stdout.print(f"every owner's best lie is in {out}", highlight=False, markup=False, soft_wrap=True)

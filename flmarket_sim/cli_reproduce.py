@@ -72,6 +72,6 @@ def reproduce(
                 stdout.print(
                     f"  {verdict.claim}: [bold]{verdict.outcome}[/bold]. {escape(verdict.evidence)}", highlight=False
                 )
-        stdout.print(f"Page, figures and tables: {target}", highlight=False, soft_wrap=True)
+        stdout.print(f"Page, figures and tables: {target}", highlight=False, markup=False, soft_wrap=True)
     if failed:
         raise typer.Exit(1)

@@ -36,8 +36,9 @@ def resume(
         stdout.print(render(finished.path))
 
 
-def interrupted(directory: Path) -> FlmarketError:
+def interrupted(directory: Path, repeatable: bool = True) -> FlmarketError:
     """What a run says that was asked to stop."""
-    return FlmarketError(
-        f"interrupted; the log up to here is readable in {directory}, and `flmarket resume {directory}` goes on"
+    further = (
+        f"`flmarket resume {directory}` goes on" if repeatable else "with hardened noise nothing can be resumed: start anew"
     )
+    return FlmarketError(f"interrupted; the log up to here is readable in {directory}, and {further}")

@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flmarket_sim import registry
 from flmarket_sim.cli_output import AsJson, Overrides, free_folder, print_json, progress, stdout
-from flmarket_sim.errors import InputError
 
 
 def study(
@@ -23,14 +21,12 @@ def study(
     from flmarket_sim.scenario_file import load_scenario
 
     loaded = load_scenario(scenario, overrides or ())
-    if loaded.study is None:
-        known = ", ".join(registry.studies.names())
-        raise InputError(f"{scenario} asks no question: it has no [study] table with a name, one of {known}")
+    question = report.question_of(loaded)
     folder = out or free_folder(f"study-{loaded.name}", loaded.digest())
-    with progress(loaded.name, loaded.study.name) as tell:
+    with progress(loaded.name, question.name) as tell:
         finding, seconds = report.run_study(loaded, folder, tell)
     if as_json:
         print_json({"directory": str(folder), "seconds": seconds, "rows": finding.rows, "sentences": finding.sentences})
         return
     stdout.print(report.render(finding))
-    stdout.print(f"{seconds:.0f} s; table, rows and figure are in {folder}", highlight=False, soft_wrap=True)
+    stdout.print(f"{seconds:.0f} s; table, rows and figure are in {folder}", highlight=False, markup=False, soft_wrap=True)

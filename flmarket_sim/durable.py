@@ -28,7 +28,7 @@ def disk_error(where: Path, error: OSError, advice: str = ANEW) -> DiskError:
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """`write` makes the file under a hidden name; it gets its own once it is safely on the disk."""
-    fresh = path.with_name(f".{path.name}.tmp")
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")  # two processes may want to write the same
     try:
         write(fresh)
         sync(fresh)
@@ -37,6 +37,14 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         fresh.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def settle(hidden: Path, folder: Path) -> None:
+    """A directory gets its name once everything in it is safely on the disk."""
+    for path in (*hidden.rglob("*"), hidden):
+        sync(path)
+    hidden.replace(folder)
+    sync(folder.parent)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from pathlib import Path
 
 from flmarket_sim.errors import InputError
 
 LOCK = ".lock"
+HIDDEN = re.compile(r"\.(run|sweep)\.json\.(\d+\.)?tmp")  # what a kill may have left before anything was begun
 _held: dict[Path, int] = {}  # claimed and still empty: a lock says so until the first file does
 
 
@@ -28,7 +30,7 @@ def claim(folder: Path, what: str) -> None:
             raise InputError(f"{folder} was just taken by another process; name another directory with --out") from None
         except OSError:
             pass  # a file system without locks
-        if any(path.name != LOCK and not path.name.endswith(".json.tmp") for path in folder.iterdir()):
+        if any(path.name != LOCK and not HIDDEN.fullmatch(path.name) for path in folder.iterdir()):
             os.close(lock)
             raise InputError(f"{folder} is not empty: a {what} needs a new or empty directory; name another with --out")
         _held[folder.resolve()] = lock
@@ -46,9 +48,11 @@ def lock(folder: Path, what: str) -> int:
         raise InputError(f"{folder} cannot be written: {error}") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         os.close(handle)
         raise InputError(f"another process is running a {what} in {folder}") from None
+    except OSError:
+        pass  # a file system without locks
     return handle
 
 

@@ -22,6 +22,8 @@ from pydantic import (
 
 from flmarket_sim.valuation import FAMILIES
 
+SMALLEST, LARGEST = 1e-12, 1e12  # of rates, privacy budgets and money: beyond, products of them are no numbers any more
+
 
 def _pair(value: Any) -> Any:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -38,6 +40,8 @@ def _ordered(pair: tuple[float, float]) -> tuple[float, float]:
 def _positive(pair: tuple[float, float]) -> tuple[float, float]:
     if pair[0] <= 0:
         raise ValueError("both ends must be greater than 0")
+    if pair[0] < SMALLEST or pair[1] > LARGEST:
+        raise ValueError(f"both ends must lie between {SMALLEST:g} and {LARGEST:g}")
     return pair
 
 

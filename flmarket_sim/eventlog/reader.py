@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flmarket_sim.errors import InputError
+from flmarket_sim.errors import InputError, shown
 from flmarket_sim.eventlog.journal import journals, read_journal
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS, arrow_schema
 from flmarket_sim.stored import read_json, read_parquet
@@ -33,20 +33,39 @@ def read_events(run: str | Path, kind: str) -> pa.Table:
         near = difflib.get_close_matches(kind, KINDS, 1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise InputError(f"there is no event kind {kind!r}{hint} Kinds: {', '.join(KINDS)}")
-    read_run(run)
-    parts, later = _files(Path(run), [kind])[kind]
-    schema = arrow_schema(kind, ())
-    tables = [read_parquet(part, schema) for part in parts]
-    for part, table in zip(parts, tables, strict=True):
-        if missing := [column.name for column in ENVELOPE if column.name not in table.column_names]:
-            raise InputError(f"{part} is damaged: it has no column {missing[0]!r}")
-        if empty := [name for name in ("seq", "time", "round") if table.column(name).null_count]:
-            raise InputError(f"{part} is damaged: column {empty[0]!r} has rows without a value")
+    info = read_run(run)
+    parts, later = event_files(Path(run), [kind])[kind]
+    tables = [read_part(part, kind) for part in parts]
     try:
         tables += [] if later is None else [later]
-        return pa.concat_tables(tables).unify_dictionaries() if tables else schema.empty_table()
+        found = pa.concat_tables(tables).unify_dictionaries() if tables else arrow_schema(kind, ()).empty_table()
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"the events of kind {kind!r} in {run} cannot be read: {error}") from None
+    refuse_losses(run, info, kind, len(found))
+    return found
+
+
+def read_part(part: Path, kind: str) -> pa.Table:
+    """One part of a log, refused where it cannot be one."""
+    table = read_parquet(part, arrow_schema(kind, ()))
+    if missing := [column.name for column in ENVELOPE if column.name not in table.column_names]:
+        raise InputError(f"{part} is damaged: it has no column {missing[0]!r}")
+    if empty := [column.name for column in ENVELOPE if table.column(column.name).null_count]:
+        raise InputError(f"{part} is damaged: column {empty[0]!r} has rows without a value")
+    return table
+
+
+def refuse_losses(run: str | Path, info: dict[str, Any], kind: str, rows: int) -> None:
+    """A finished run has as many events of a kind as it says."""
+    log = info.get("log")
+    kinds = log.get("kinds") if isinstance(log, dict) and info.get("outcome") == "finished" else None
+    said = kinds.get(kind) if isinstance(kinds, dict) else None
+    wanted = said.get("rows") if isinstance(said, dict) else rows
+    if wanted != rows:
+        raise InputError(
+            f"{run} is finished and had {shown(wanted)} events of kind {kind!r}, but {rows:,} are there: files were lost or damaged. "
+            "Run the scenario again: the same seed gives the same bytes"
+        )
 
 
 def event_parts(run: str | Path, kind: str) -> list[Path]:
@@ -74,7 +93,7 @@ def _read_table(run: str | Path, name: str) -> pa.Table:
         raise InputError(f"{Path(run) / name} cannot be read: {error}") from None
 
 
-def _files(run: Path, kinds: list[str]) -> dict[str, tuple[list[Path], pa.Table | None]]:
+def event_files(run: Path, kinds: list[str]) -> dict[str, tuple[list[Path], pa.Table | None]]:
     """The parts of each kind, and what a journal has after them. The run may be going on meanwhile."""
     folder = run / "events"
     noted: dict[int, dict[str, list[pa.RecordBatch]]] = {}
@@ -82,7 +101,7 @@ def _files(run: Path, kinds: list[str]) -> dict[str, tuple[list[Path], pa.Table 
         for number, path in journals(folder).items():
             noted[number] = read_journal(path).batches
     except FileNotFoundError:  # its part was written this moment
-        return _files(run, kinds)
+        return event_files(run, kinds)
     except OSError as error:
         raise InputError(f"a journal in {folder} cannot be read: {error}") from None
     found: dict[str, tuple[list[Path], pa.Table | None]] = {}
@@ -108,7 +127,7 @@ def sql(run: str | Path, query: str) -> pa.Table:
 
     read_run(run)
     with duckdb.connect() as database:
-        for kind, (parts, later) in _files(Path(run), list(KINDS)).items():
+        for kind, (parts, later) in event_files(Path(run), list(KINDS)).items():
             name = f"{kind}s" if kind == "round" else kind
             if parts:
                 _view(database, name if later is None else f"{name} in parts", parts)

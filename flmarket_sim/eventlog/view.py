@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,18 +22,21 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from flmarket_sim import valuation
-from flmarket_sim.durable import disk_error
-from flmarket_sim.errors import InputError
+from flmarket_sim.durable import disk_error, write_parquet, write_text
+from flmarket_sim.errors import InputError, shown
 from flmarket_sim.eventlog.participants import Participant, parse_participant
-from flmarket_sim.eventlog.reader import event_parts, read_run
+from flmarket_sim.eventlog.reader import event_files, read_part, read_run
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS, Seen
 from flmarket_sim.eventlog.visibility import BROKER, BUYER, OWNER, columns_of_receiver, columns_of_sender, seen_by
 from flmarket_sim.folders import claim
+from flmarket_sim.stored import read_parquet
 
 PUBLIC = ("name", "rounds", "privacy")  # of a scenario
 PUBLIC_RULES = ("bidders", "levels", "bid_deadline", "decision_deadline", "gradient_deadline")  # of its market
 PUBLIC_TERMS = ("auction", "aggregation")  # of a buyer
 OWN_TERMS = ("budget", "model")
+NEEDED = ("family", "rate", "privacy_budget", "data_size", "values")  # to say what a bid asked for
+Files = dict[str, tuple[list[Path], pa.Table | None]]
 
 
 def write_view(run: str | Path, who: str, out: str | Path) -> dict[str, Any]:
@@ -45,6 +49,9 @@ def write_view(run: str | Path, who: str, out: str | Path) -> dict[str, Any]:
         scenario = info["scenario"]
         buyers = [buyer["name"] for buyer in scenario["buyers"]] or ["buyer"]
         viewer = parse_participant(who, buyers, scenario["owners"]["count"])
+        levels = scenario["market"]["levels"]
+        if not isinstance(levels, int) or not 1 <= levels <= 1000 or viewer.owners < 1:
+            raise TypeError(f"market.levels is {shown(levels)}")
         told = {
             "schema": info["schema"],
             "view": who,
@@ -56,15 +63,16 @@ def write_view(run: str | Path, who: str, out: str | Path) -> dict[str, Any]:
         raise InputError(f"{run / 'run.json'} does not describe a run: {type(error).__name__}: {error}") from None
     claim(out, "view")
     try:
-        place, names = _first_look(run, viewer, str(info.get("log")))
-        levels = scenario["market"]["levels"]
-        kinds = {kind: _write_kind(run, out, kind, viewer, place, names, levels) for kind in KINDS}
+        files = event_files(run, list(KINDS))  # of one moment, also where the run goes on meanwhile
+        sha256 = log.get("sha256") if isinstance(log := info.get("log"), dict) else None  # nobody in the market knows it
+        place, names = _first_look(files, viewer, os.urandom(16) if sha256 is None else str(sha256).encode())
+        kinds = {kind: _write_kind(files, out, kind, viewer, place, names, levels) for kind in KINDS}
         if viewer.role == OWNER:
             for table in ("owners.parquet", "ledger.parquet"):
                 if (run / table).exists():
-                    pq.write_table(_own_row(run / table, viewer.number), out / table, compression="zstd")
+                    write_parquet(out / table, _own_row(run / table, viewer.number))
         told["log"] = {"events": sum(kinds.values()), "kinds": {kind: {"rows": rows} for kind, rows in kinds.items()}}
-        (out / "run.json").write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_text(out / "run.json", json.dumps(told, indent=2, ensure_ascii=False) + "\n")
     except OSError as error:
         raise disk_error(out, error) from error
     return told
@@ -85,28 +93,48 @@ def public_scenario(scenario: dict[str, Any], viewer: Participant) -> dict[str, 
     return {key: scenario[key] for key in PUBLIC} | {"market": rules, "buyers": buyers}
 
 
-def _first_look(run: Path, viewer: Participant, secret: str) -> tuple[NDArray[np.uint64], dict[int, int]]:
-    """New places of the events that she sees (what happens between them is not hers to count), by old places; and new
-    numbers of owners, in an order that `secret` makes, for a broker who must not read from a number that it is a false name."""
-    seen: list[NDArray[np.uint64]] = []
+def _first_look(files: Files, viewer: Participant, secret: bytes) -> tuple[Places, dict[int, int]]:
+    """New places of the events that she sees (what happens between them is not hers to count), and new numbers of owners.
+
+    A broker must not read from a number that it is a false name, so owners get numbers in an order that `secret` makes; nor from its
+    place, so what is said to several or by several at one moment is in the order of these numbers.
+    """
+    seq, time, kinds, owner = [], [], [], []
     names: set[int] = set()
-    for kind in KINDS:
-        for table in _groups(run, kind, ["seq", "sender", "receiver"]):
+    for number, kind in enumerate(KINDS):
+        for table in _groups(files, kind):
+            sender, receiver = (table.column(name).to_numpy() for name in ("sender", "receiver"))
             hers = _hers(table, kind, viewer)[0]
-            seen.append(table.column("seq").to_numpy()[hers])
+            seq.append(table.column("seq").to_numpy()[hers])
+            time.append(table.column("time").to_numpy()[hers])
+            kinds.append(np.full(int(hers.sum()), number))
+            owner.append(np.maximum(sender, receiver)[hers])
             if viewer.role == BROKER:
-                for column in ("sender", "receiver"):
-                    names.update(np.unique(table.column(column).to_numpy()).tolist())
-    last = max((int(part.max()) for part in seen if len(part)), default=0)
-    visible = np.zeros(last + 1, np.bool_)
-    for part in seen:
-        visible[part] = True
-    place = np.cumsum(visible, dtype=np.uint64)
+                names.update(np.unique(np.concatenate([sender, receiver])).tolist())
+    old = np.concatenate(seq) if seq else np.zeros(0, np.uint64)
+    order = np.argsort(old, kind="stable")
     owners = [name for name in names if name >= 0]
     if max(owners, default=0) < viewer.owners:
-        return place, {}
-    mixed = sorted(owners, key=lambda name: hashlib.sha256(f"{secret}{name}".encode()).digest())
-    return place, {name: number for number, name in enumerate(mixed)}
+        return Places(old[order], np.arange(1, len(order) + 1, dtype=np.uint64)), {}
+    mixed = sorted(owners, key=lambda name: hashlib.sha256(secret + str(name).encode()).digest())
+    renamed = {name: number for number, name in enumerate(mixed)}
+    told, moment, who = (np.concatenate(part)[order] for part in (kinds, time, owner))
+    group = np.cumsum(np.r_[False, (told[1:] != told[:-1]) | (moment[1:] != moment[:-1])])
+    shown_as = np.array([renamed.get(number, number) for number in who.tolist()])
+    mixed_order = np.lexsort((shown_as, group))
+    place = np.empty(len(order), np.uint64)
+    place[mixed_order] = np.arange(1, len(order) + 1, dtype=np.uint64)
+    return Places(old[order], place), renamed
+
+
+class Places(NamedTuple):
+    """Places of events in the log, ascending, and in a view."""
+
+    old: NDArray[np.uint64]
+    new: NDArray[np.uint64]
+
+    def of(self, old: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        return self.new[np.searchsorted(self.old, old)]
 
 
 def _hers(table: pa.Table, kind: str, viewer: Participant) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -116,26 +144,27 @@ def _hers(table: pa.Table, kind: str, viewer: Participant) -> tuple[NDArray[np.b
     return sent | got, sent
 
 
-def _groups(run: Path, kind: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
-    """The events of a kind, a row group at a time: a log can be larger than memory."""
-    for part in event_parts(run, kind):
-        try:
-            file = pq.ParquetFile(part)
-            if missing := {column.name for column in ENVELOPE} - set(file.schema_arrow.names):
-                raise InputError(f"{part} is no part of an event log: it has no {', '.join(sorted(missing))}")
-            for group in range(file.num_row_groups):
-                yield file.read_row_group(group, columns)
-        except (OSError, pa.ArrowException) as error:
-            raise InputError(f"{part} cannot be read: {error}") from None
+def _groups(files: Files, kind: str) -> Iterator[pa.Table]:
+    """The events of a kind, a part at a time: a log can be larger than memory. What is in a journal comes last."""
+    parts, later = files[kind]
+    for part in parts:
+        table = read_part(part, kind)
+        if lost := [
+            column.name for column in KINDS[kind] if column.name in NEEDED and column.name not in table.column_names
+        ]:
+            raise InputError(f"{part} is damaged: it has no column {lost[0]!r}")
+        yield table
+    if later is not None:
+        yield later
 
 
 def _write_kind(
-    run: Path, out: Path, kind: str, viewer: Participant, place: NDArray[np.uint64], names: dict[int, int], levels: int
+    files: Files, out: Path, kind: str, viewer: Participant, place: Places, names: dict[int, int], levels: int
 ) -> int:
     """One file with what she sees of a kind; none if that is nothing. Returns the number of events."""
     rows, writer = 0, None
     try:
-        for table in _groups(run, kind):
+        for table in _groups(files, kind):
             hers, sent = _hers(table, kind, viewer)
             if hers.any():
                 seen = _visible(table.filter(pa.array(hers)), kind, viewer, sent[hers], place, names, levels)
@@ -152,7 +181,7 @@ def _write_kind(
 
 
 def _visible(
-    table: pa.Table, kind: str, viewer: Participant, sent: NDArray[np.bool_], place: NDArray[np.uint64],
+    table: pa.Table, kind: str, viewer: Participant, sent: NDArray[np.bool_], place: Places,
     names: dict[int, int], levels: int,
 ) -> pa.Table:  # fmt: skip
     """Rows of hers without the columns that her role never sees, and with nulls where this row is not hers to see."""
@@ -162,7 +191,7 @@ def _visible(
             continue
         values = table.column(column.name)
         if column.name == "seq":
-            values = pa.array(place[values.to_numpy()])
+            values = pa.array(place.of(values.to_numpy()))
         elif column.name in ("sender", "receiver") and names:
             values = pa.array([names.get(number, number) for number in values.to_pylist()], values.type)
         elif (kind, column.name) == ("bid", "values") and viewer.role == BROKER:
@@ -172,7 +201,7 @@ def _visible(
         if column.seen is Seen.SENDER and not sent.all():
             values = pc.if_else(pa.array(sent), values, pa.scalar(None, values.type))
         kept[column.name] = values
-    return pa.table(kept)
+    return pa.table(kept).sort_by("seq")
 
 
 def spelled_out(bids: pa.Table, levels: int) -> pa.Array:
@@ -192,7 +221,7 @@ def spelled_out(bids: pa.Table, levels: int) -> pa.Array:
 
 
 def _own_row(path: Path, owner: int) -> pa.Table:
-    table = pq.ParquetFile(path).read().slice(owner, 1)
+    table = read_parquet(path).slice(owner, 1)
     for number, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
             values = table.column(number).cast(field.type.value_type).dictionary_encode().cast(field.type)

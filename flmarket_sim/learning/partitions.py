@@ -103,7 +103,12 @@ def enough(records: int, owners: int, minimum: int) -> None:
 
 def whole_shares(weights: NDArray[np.float64], total: int) -> Ints:
     """Whole numbers that sum to `total`, in proportion to the weights: largest remainders get the last units."""
-    exact = weights / weights.sum() * total
+    with np.errstate(over="ignore", invalid="ignore"):
+        exact = weights / weights.sum() * total
+    if not np.isfinite(exact).all():
+        raise InputError(
+            "records cannot be dealt out by these weights: they are no numbers any more (is sigma or alpha too large?)"
+        )
     shares = np.floor(exact).astype(np.int64)
     rest = total - int(shares.sum())
     if rest > 0:

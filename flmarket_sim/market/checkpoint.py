@@ -112,7 +112,7 @@ def can_be_saved(world: World, buyers: Sequence[Buyer]) -> bool:
     behaviours = [] if world.cast is None else world.cast.behaviours
     others: list[Any] = [world.delay]
     for buyer in buyers:
-        others += [buyer.model, buyer.broker.auction, buyer.broker.rule]
+        others += [buyer.model, getattr(buyer.model, "module", None), buyer.broker.auction, buyer.broker.rule]
     known = all(one is None or _ours(one) for one in others)
     return known and all(_ours(one) or (hasattr(one, "state") and hasattr(one, "restore")) for one in behaviours)
 
@@ -240,7 +240,7 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
     except MemoryError:
         reason = "it asks for more memory than there is"
     except Exception as error:  # zipfile and numpy have many ways to say that an archive is none
-        reason = shortened(str(error))
+        reason = "facts that cannot be" if isinstance(error, pydantic.ValidationError) else shortened(str(error))
     raise FlmarketError(
         f"{path} is damaged ({reason}); delete it and resume again: everything is simulated from the beginning, to the same bytes"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import json
+import math
 import os
 import platform
 import time
@@ -12,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from flmarket_sim.durable import DiskError, disk_error, write_parquet, write_text
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.eventlog import EventLog, read_run
-from flmarket_sim.eventlog.schema import SCHEMA_VERSION
+from flmarket_sim.eventlog.reader import event_parts, refuse_losses
+from flmarket_sim.eventlog.schema import KINDS, SCHEMA_VERSION
 from flmarket_sim.folders import LOCK, claim, lock
 from flmarket_sim.market import checkpoint
 from flmarket_sim.market.ledger import Ledger
@@ -94,14 +97,16 @@ class RunFolder:
     def scenario(self) -> Scenario:
         """What the run was begun with."""
         where = self.path / "run.json"
+        if self.info.get("repeatable") is False:
+            raise InputError(
+                f"{self.path} has noise that nobody can draw again: its run cannot be resumed; start it anew elsewhere"
+            )
+        if not isinstance(self.info["scenario"], dict):
+            raise InputError(f"{where} does not describe a run; start the run anew with `flmarket run`")
         scenario = build_scenario(without_nulls(self.info["scenario"]), str(where))
         if scenario.digest() != self.info["scenario_sha256"]:
             raise InputError(
                 f"{where}: the scenario does not have the hash that was noted beside it; it was changed, or this version reads it otherwise"
-            )
-        if not scenario.repeatable:
-            raise InputError(
-                f"{self.path} has noise that nobody can draw again: its run cannot be resumed; start it anew elsewhere"
             )
         return scenario
 
@@ -136,6 +141,21 @@ class RunFolder:
         for pattern in (".*.tmp", ".*.again", "events/.*.tmp", "events/*/.*.tmp"):
             for path in self.path.glob(pattern):
                 path.unlink(missing_ok=True)
+
+    def check_whole(self) -> None:
+        """Refuses a finished run whose files are not all there."""
+        info = read_run(self.path)
+        for kind in KINDS:
+            try:
+                rows = sum(pq.read_metadata(part).num_rows for part in event_parts(self.path, kind))
+            except (OSError, pa.ArrowException) as error:
+                raise InputError(f"a part of {kind!r} in {self.path} cannot be read: {error}") from None
+            refuse_losses(self.path, info, kind, rows)
+        for name in ("owners.parquet", "ledger.parquet"):
+            if not (self.path / name).exists():
+                raise InputError(
+                    f"{self.path} is finished, but {name} is lost; run the scenario again: the same seed gives the same bytes"
+                )
 
     def stop(self, log: EventLog, error: BaseException) -> None:
         """The run ends before its time. It has noted its last round; where something failed, what led to that is noted too.
@@ -193,7 +213,7 @@ def same_versions(path: Path, said: Path, then: Any) -> None:
 
 def _seconds(info: dict[str, Any]) -> float:
     said = info.get("wall_seconds", 0.0)
-    return float(said) if isinstance(said, int | float) else 0.0
+    return float(said) if isinstance(said, float) and math.isfinite(said) else 0.0
 
 
 def owners_table(people: Population, cast: Cast | None) -> pa.Table:

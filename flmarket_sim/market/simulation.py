@@ -66,6 +66,7 @@ def resume(out: str | Path, progress: Progress | None = None) -> Run:
     folder = RunFolder.reopen(Path(out))
     try:
         if folder.finished:
+            folder.check_whole()
             folder.tidy()
             return Run(folder.path, read_run(folder.path))
         return _carry_out(folder, folder.scenario(), read_checkpoint(folder.path), progress, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,10 +12,13 @@ import pyarrow.parquet as pq
 import torch
 
 from flmarket_sim.durable import disk_error, write_whole
-from flmarket_sim.errors import InputError
+from flmarket_sim.errors import InputError, shortened
 from flmarket_sim.mechanism_design import checkpoints
 from flmarket_sim.mechanism_design.checkpoints import Learned
 
+OTHER_TRAINING = (
+    "the training to resume was of another mechanism, rule, seed or scenario, or had other settings; name another --out"
+)
 AGAIN = "Free some space; the same command then goes on from the last epoch"
 Progress = Callable[[int, int, dict[str, float]], None]
 
@@ -36,7 +38,7 @@ def run_epochs(trainer: Steps, steps: int, steps_per_epoch: int, out: Path, prog
     """Takes all steps, from where an unfinished training beside `out` was left."""
     unfinished = _unfinished(out)
     if unfinished.exists():
-        _restore(trainer, unfinished)
+        _restore(trainer, unfinished, steps)
     recent: list[dict[str, float]] = []
     while trainer.step < steps:
         recent.append(trainer.advance())
@@ -69,12 +71,22 @@ def _save(state: dict[str, Any], unfinished: Path) -> None:
         raise disk_error(unfinished, cause, AGAIN) from error
 
 
-def _restore(trainer: Steps, unfinished: Path) -> None:
+def _restore(trainer: Steps, unfinished: Path, steps: int) -> None:
     try:
-        trainer.restore(torch.load(unfinished, weights_only=True))
-    except (OSError, RuntimeError, EOFError, ValueError, KeyError, TypeError, pickle.UnpicklingError) as error:
-        reason = str(error).strip().split("\n")[0]
+        state = torch.load(unfinished, weights_only=True)
+        if not isinstance(state["step"], int) or not 0 < state["step"] <= steps or not _is_history(state["history"]):
+            raise ValueError("steps or metrics that cannot be")
+        trainer.restore(state)
+    except InputError:
+        raise
+    except Exception as error:  # torch has many ways to say that a file is none of its own
+        reason = shortened(str(error).strip().split("\n")[0])
         raise InputError(f"{unfinished} is damaged ({reason}); delete it, and the training begins anew") from None
+
+
+def _is_history(found: Any) -> bool:
+    rows = found if isinstance(found, list) else [None]
+    return all(isinstance(row, dict) and all(isinstance(value, float) for value in row.values()) for row in rows)
 
 
 def _unfinished(out: Path) -> Path:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from flmarket_sim.aggregation.differentiable import error_bound_under
 from flmarket_sim.errors import InputError
 from flmarket_sim.mechanism_design.checkpoints import Learned
-from flmarket_sim.mechanism_design.epochs import Progress, keep, run_epochs
+from flmarket_sim.mechanism_design.epochs import OTHER_TRAINING, Progress, keep, run_epochs
 from flmarket_sim.mechanism_design.price_network import PriceNetwork, Standing
 from flmarket_sim.mechanism_design.types import Types, TypeSampler
 from flmarket_sim.scenario import Scenario
@@ -163,7 +163,7 @@ class Trainer:
     def restore(self, state: dict[str, Any]) -> None:
         mine = self.state()
         if any(state[key] != mine[key] for key in ("settings", "scenarios", "of")):
-            raise InputError("the training to resume had another scenario or other settings; name another --out")
+            raise InputError(OTHER_TRAINING)
         self.network.load_state_dict(state["network"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.step, self.history = state["step"], state["history"]

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from flmarket_sim.aggregation.differentiable import error_bound_under
 from flmarket_sim.errors import InputError
 from flmarket_sim.mechanism_design.checkpoints import Learned
-from flmarket_sim.mechanism_design.epochs import Progress, keep, run_epochs
+from flmarket_sim.mechanism_design.epochs import OTHER_TRAINING, Progress, keep, run_epochs
 from flmarket_sim.mechanism_design.level_outcome import LevelOutcome, Reports, outcome_of
 from flmarket_sim.mechanism_design.menu_network import MenuNetwork
 from flmarket_sim.mechanism_design.misreports import ascended_lies, best_lies, told, utility_of_lie
@@ -49,7 +49,7 @@ class Settings:
 def preset(name: str, mechanism: str) -> Settings:
     """The settings of a preset for a mechanism."""
     if mechanism not in MECHANISMS:
-        raise InputError(f"{mechanism!r} cannot be trained; choose one of {', '.join(MECHANISMS)}")
+        raise InputError(f"{mechanism!r} cannot be trained; choose one of {', '.join(MECHANISMS)} or seq-price")
     deterministic = MECHANISMS[mechanism][1]
     if name == "paper":
         return Settings("paper", "paper", 5000, 1024, 1e-3, "ascent", 100, (0.125, 0.125), steps_per_epoch=100)
@@ -67,7 +67,7 @@ class Trainer:
         self, mechanism: str, scenario: Scenario, rule: str, settings: Settings, seed: int = 0, levels: int | None = None
     ) -> None:
         if mechanism not in MECHANISMS:
-            raise InputError(f"{mechanism!r} cannot be trained; choose one of {', '.join(MECHANISMS)}")
+            raise InputError(f"{mechanism!r} cannot be trained; choose one of {', '.join(MECHANISMS)} or seq-price")
         if rule not in ("opt-aggr", "convl-aggr"):
             raise InputError(f"training knows the rules opt-aggr and convl-aggr, not {rule!r}")
         self.mechanism, self.scenario, self.rule, self.settings, self.seed = mechanism, scenario, rule, settings, seed
@@ -217,11 +217,13 @@ class Trainer:
             "history": self.history,
             "settings": asdict(self.settings),
             "scenario": self.scenario.digest(),
+            "of": [self.mechanism, self.rule, self.network.levels, self.seed],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        if state["scenario"] != self.scenario.digest() or state["settings"] != asdict(self.settings):
-            raise InputError("the training to resume had another scenario or other settings; name another --out")
+        mine = self.state()
+        if any(state[key] != mine[key] for key in ("settings", "scenario", "of")):
+            raise InputError(OTHER_TRAINING)
         self.network.load_state_dict(state["network"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.step, self.multipliers, self.running, self.history = (

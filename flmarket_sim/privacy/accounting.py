@@ -28,6 +28,9 @@ def accounting() -> Any:
     return common, privacy_loss_distribution
 
 
+LARGEST = 700.0  # exp of more is no number; whoever loses that much has nothing left that composition could save
+
+
 def composed_loss(privacy_losses: Iterable[float], delta: float) -> float:
     """The epsilon at `delta` of all releases together; never above their sum, which it is at delta = 0.
 
@@ -38,7 +41,7 @@ def composed_loss(privacy_losses: Iterable[float], delta: float) -> float:
     if not 0 <= delta < 1:
         raise InputError(f"delta must be at least 0 and below 1 (got {delta:g})")
     common, distributions = accounting()
-    if delta == 0 or len(losses) == 0:
+    if delta == 0 or len(losses) == 0 or max(losses) > LARGEST:
         return total
     step = total / GRID
     whole: Any = None

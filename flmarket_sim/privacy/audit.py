@@ -8,6 +8,7 @@ with the stated confidence: if it is above the claimed e, the mechanism is broke
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from flmarket_sim.errors import InputError
 from flmarket_sim.privacy.noise import create_noise
 from flmarket_sim.privacy.release import Release
 from flmarket_sim.randomness import Streams
@@ -26,6 +28,7 @@ Floats = NDArray[np.float64]
 Mechanism = Callable[[Floats, float, float, np.random.Generator], Floats]
 Progress = Callable[[int, int], None]
 BATCH = 10_000  # draws at a time
+MOST_DRAWS = 10**10
 FAR = 10.0  # times the threshold: inputs that only clipping brings to it
 
 
@@ -70,6 +73,10 @@ def audit(
 
     With several `workers` the mechanism must be importable (a function of a module, or a `partial` of one).
     """
+    if not 0 < privacy_loss < math.inf:
+        raise InputError(f"the claimed privacy loss must be a number above 0 (got {privacy_loss})")
+    if not 1 <= draws <= MOST_DRAWS:
+        raise InputError(f"an audit takes between 1 and {MOST_DRAWS:,} draws (got {draws:,})")
     hits = {1: 0, -1: 0}
     batches = [(sign, begin) for begin in range(0, draws, BATCH) for sign in hits]
     count = partial(_hits, mechanism, privacy_loss, clip, draws, seed)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -45,14 +46,23 @@ class LedgerReport:
         return asdict(self)
 
 
+def owners_of(run: str | Path) -> int:
+    try:
+        owners = int(read_run(run)["scenario"]["owners"]["count"])
+        if not 1 <= owners <= 10**8:
+            raise ValueError
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise InputError(f"{run}/run.json does not say how many owners there are") from None
+    return owners
+
+
 def releases(run: str | Path) -> dict[int, list[float]]:
     """The privacy losses that each owner sold, in order. Names of one owner have disjoint records: of what they sell in one
     round, the largest counts (docs/event-log.md)."""
-    try:
-        owners = int(read_run(run)["scenario"]["owners"]["count"])
-    except (KeyError, TypeError, ValueError):
-        raise InputError(f"{run}/run.json does not say how many owners there are") from None
+    owners = owners_of(run)
     sent = read_events(run, "gradient")
+    if "privacy_loss" not in sent.column_names or sent.column("privacy_loss").null_count:
+        raise InputError(f"the gradients of {run} are damaged: not all of them say what they sold")
     sales: dict[tuple[int, int, str], float] = {}
     rows = (sent.column(name).to_pylist() for name in ("sender", "round", "buyer", "privacy_loss"))
     for sender, number, buyer, loss in zip(*rows, strict=True):
@@ -74,15 +84,21 @@ def read(run: str | Path, delta: float, top: int) -> LedgerReport:
     wrong: list[int] = []
     checked = (Path(run) / "ledger.parquet").exists()
     if checked:
-        kept = read_ledger(run).column("privacy_sold").to_numpy()
-        summed = np.zeros(len(kept))
+        ledger = read_ledger(run)
+        if "privacy_sold" not in ledger.column_names or ledger.schema.field("privacy_sold").type != pa.float64():
+            raise InputError(f"{Path(run) / 'ledger.parquet'} is damaged: it has no column of numbers 'privacy_sold'")
+        kept = ledger.column("privacy_sold").to_numpy()
+        summed = np.zeros(owners_of(run))
+        if len(kept) != len(summed):
+            raise InputError(f"{Path(run) / 'ledger.parquet'} is damaged: it has {len(kept)} owners, not {len(summed)}")
         for owner, total in totals.items():
             summed[owner] = total
-        wrong = np.flatnonzero(np.abs(kept - summed) > TOLERANCE * (1 + summed)).tolist()
+        wrong = np.flatnonzero(~(np.abs(kept - summed) <= TOLERANCE * (1 + summed))).tolist()
     most = sorted(totals, key=lambda owner: (-totals[owner], owner))[:top]
     accounts = [Account(o, len(sold[o]), totals[o], composed_loss(sold[o], delta)) for o in most]
-    bids = read_events(run, "bid").column("person")
-    return LedgerReport(delta, len(sold), accounts, wrong, checked, bids.null_count < len(bids))
+    bids = read_events(run, "bid")
+    several = "person" in bids.column_names and bids.column("person").null_count < len(bids)
+    return LedgerReport(delta, len(sold), accounts, wrong, checked, several)
 
 
 def render(report: LedgerReport) -> RenderableType:
@@ -97,7 +113,7 @@ def render(report: LedgerReport) -> RenderableType:
     elif report.checked:
         told += "Everybody's line in ledger.parquet is the sum of what her gradients in the log sold. "
     else:
-        told += "The run has no ledger.parquet to compare with: it has not finished. "
+        told += "The run has no ledger.parquet to compare with: it has not finished, or the file is lost. "
     told += (
         "The sum holds whatever the losses depended on. The last column, by dp-accounting, holds for losses that do not depend on "
         "earlier gradients: so it is with the auctions and behaviours that come with flmarket_sim, which never see one."

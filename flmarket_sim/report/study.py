@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.folders import claim
 from flmarket_sim.report import figures
 from flmarket_sim.report.evaluation import label
-from flmarket_sim.scenario import Scenario
+from flmarket_sim.scenario import Plugin, Scenario
 from flmarket_sim.study.contract import Finding, Progress
 
 Row = dict[str, Any]
@@ -35,19 +36,28 @@ class Kept:
     scenario: dict[str, Any]
 
 
-def run_study(scenario: Scenario, out: str | Path, progress: Progress | None = None) -> tuple[Finding, float]:
-    """Asks the question of a scenario's [study] table, into a new or empty directory: the finding, and wall seconds."""
+def question_of(scenario: Scenario) -> Plugin:
+    """What a scenario asks of its market."""
     if scenario.study is None:
         known = ", ".join(registry.studies.names())
         raise InputError(f"{scenario.name} asks no question: it has no [study] table with a name, one of {known}")
-    asked: Any = registry.studies.create(scenario.study.name, **scenario.study.options)
+    return scenario.study
+
+
+def run_study(scenario: Scenario, out: str | Path, progress: Progress | None = None) -> tuple[Finding, float]:
+    """Asks the question of a scenario's [study] table, into a new or empty directory: the finding, and wall seconds."""
+    question = question_of(scenario)
+    asked: Any = registry.studies.create(question.name, **question.options)
     folder = Path(out)
+    made = not folder.exists()
     claim(folder, "study")
     began = time.perf_counter()
     try:
         finding: Finding = asked.run(scenario, progress or (lambda done, total: None))
     except BaseException:
-        folder.rmdir()  # empty still: nothing to keep
+        if made:
+            with suppress(OSError):
+                folder.rmdir()  # empty still: nothing to keep
         raise
     seconds = time.perf_counter() - began
     write(finding, scenario, folder, seconds)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from flmarket_sim.auctions.contract import check_budget
 from flmarket_sim.bids import BidBatch, Profiles
+from flmarket_sim.durable import write_parquet
 from flmarket_sim.errors import FlmarketError, InputError, shortened
 from flmarket_sim.stored import read_parquet
 from flmarket_sim.strategy.probe import Probe
@@ -67,13 +67,10 @@ def table(probe: Probe, facts: dict[str, Any] | None = None) -> pa.Table:
 def write_probe(probe: Probe, path: str | Path, facts: dict[str, Any] | None = None) -> Path:
     """Writes a probe; the file appears whole or not at all."""
     target = Path(path)
-    fresh = target.with_name(f".{target.name}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table(probe, facts), fresh, compression="zstd")
-        fresh.replace(target)
+        write_parquet(target, table(probe, facts))
     except OSError as error:
-        fresh.unlink(missing_ok=True)
         raise FlmarketError(f"the probe cannot be written to {target}: {error}") from None
     return target
 

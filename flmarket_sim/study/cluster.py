@@ -36,6 +36,7 @@ LOGGERS = (
     "distributed.worker",
     "distributed.nanny",
     "tornado",
+    "tornado.application",
 )
 
 

@@ -20,7 +20,7 @@ from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.study.cluster import DaskCrew, Place
 from flmarket_sim.study.workers import Crew
 
-ADDRESS = re.compile(r"(\w+://)?[^/\s]+:\d{1,5}")
+ADDRESS = re.compile(r"((tcp|tls)://)?[^/\s]+:\d{1,5}")
 CONNECT_SECONDS = 10.0
 KEEP_UP_SECONDS = 20.0
 PATIENCE = 300.0
@@ -72,10 +72,13 @@ def _address(address: str) -> Iterator[Place]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # other versions are told by the worker that has them
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        certificates = (
+            "; tls:// needs certificates, see distributed.comm.tls in Dask's configuration" if "tls://" in address else ""
+        )
         raise InputError(
-            f"no scheduler answers at {address} ({type(error).__name__} within {CONNECT_SECONDS:g} s). Start one with `dask scheduler`, "
-            "which prints its address; nothing was run"
+            f"no scheduler answers at {address} ({type(error).__name__} within {CONNECT_SECONDS:g} s{certificates}). Start one with "
+            "`dask scheduler`, which prints its address; nothing was run"
         ) from None
     with client:
         yield Place(client, address, f"Start some: `dask worker {address} --nthreads 1`.")
@@ -142,8 +145,8 @@ def slurm_cluster(options: dict[str, Any]) -> Any:
         )
     section = options.get("config_name", "slurm")
     configured = dask.config.get(f"jobqueue.{section}.scheduler-options", {})
-    scheduler = {"dashboard_address": None} | configured | options.get("scheduler_options", {})
     try:
+        scheduler = {"dashboard_address": None} | configured | options.get("scheduler_options", {})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return SLURMCluster(**({"processes": 1} | options | {"scheduler_options": scheduler}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path, PurePosixPath
 
-from flmarket_sim.durable import disk_error
+from flmarket_sim.durable import disk_error, settle
 from flmarket_sim.errors import FlmarketError
 
 LARGEST = 2**30  # bytes: a parcel is in the memory of worker, scheduler and client
@@ -37,6 +37,6 @@ def unpack(files: Files, folder: Path) -> None:
             path = hidden.joinpath(*parts)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        hidden.replace(folder)
+        settle(hidden, folder)
     except OSError as error:
         raise disk_error(folder, error) from error

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from flmarket_sim.durable import settle
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.eventlog import read_events
 from flmarket_sim.eventlog.totals import buyers_totals
@@ -135,7 +136,7 @@ def _logged(scenario: Scenario, data: Dataset | None, log: Path) -> list[Row]:
         simulation.run(scenario, hidden, data=data)
     finally:
         if hidden.exists():
-            hidden.replace(log)
+            settle(hidden, log)
     rounds: list[Row] = read_events(log, "round").to_pylist()
     return rounds
 

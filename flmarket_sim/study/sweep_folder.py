@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from flmarket_sim.durable import disk_error, write_parquet, write_text
 from flmarket_sim.errors import InputError
+from flmarket_sim.eventlog import read_run
 from flmarket_sim.eventlog.totals import TOTALS
 from flmarket_sim.folders import claim, lock
 from flmarket_sim.market.run_folder import same_versions, versions
@@ -59,11 +60,13 @@ class SweepFolder:
         known = read_sweep_json(self.path) if (self.path / "sweep.json").exists() else None
         if known is not None and known.get("sha256") != plan.digest:
             raise InputError(f"{self.path} has another sweep ({known.get('name')}); name another directory with --out")
-        (self.path / "parts").mkdir(exist_ok=True)
         if known is None:
             facts = {"name": plan.name, "sha256": plan.digest, "runs": len(plan.runs), "axes": [a.path for a in plan.axes]}
             content = facts | {"seeds": list(plan.seeds), "versions": versions(), "scenario": plan.base, "file": plan.text}
-            write_text(self.path / "sweep.json", json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n")
+            with _full_disk_told(self.path):  # first of all: without it the directory is nobody's
+                write_text(self.path / "sweep.json", json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n")
+        with _full_disk_told(self.path):
+            (self.path / "parts").mkdir(exist_ok=True)
         self.results = _read_parts(self.path)
         self._pending = [row for rows in _read_latest(self.path).values() for row in rows]
         self._began = self._written = time.monotonic()
@@ -166,7 +169,15 @@ def read_sweep_json(directory: Path) -> dict[str, Any]:
 
 def _finished(folder: Path, results: dict[str, list[Row]], with_logs: bool) -> set[str]:
     done = {run for run, rows in results.items() if rows[0]["outcome"] == "finished"}
-    return {run for run in done if (folder / "runs" / run).exists()} if with_logs else done
+    return {run for run in done if _has_log(folder / "runs" / run)} if with_logs else done
+
+
+def _has_log(run: Path) -> bool:
+    """Whether a run's log is there to its end; a power cut can leave a directory without its files."""
+    try:
+        return read_run(run).get("outcome") == "finished"
+    except InputError:
+        return False
 
 
 def _read_parts(folder: Path) -> dict[str, list[Row]]:

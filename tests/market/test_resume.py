@@ -247,6 +247,30 @@ def test_a_full_disk_is_a_clear_message_and_the_run_goes_on_later(tmp_path, litt
         subprocess.run(["umount", str(disk)], check=True)
 
 
+def test_an_outside_model_may_remember_anything_so_its_run_is_simulated_again(tmp_path, often):
+    """Checkpoints have what we know of; a module's own attributes are not among it."""
+    scenario = build_scenario(SMALL | {"model": {"name": "tests.market.forgetful:Forgetful"}, "data": {"name": "digits"}})
+    fm.run(scenario, tmp_path / "whole")
+    broken_off(scenario, tmp_path / "out", 5)
+    assert checkpoint.read_checkpoint(tmp_path / "out") is None
+    fm.resume(tmp_path / "out")
+    assert fingerprint(tmp_path / "out") == fingerprint(tmp_path / "whole")
+
+
+def test_a_finished_run_whose_files_are_lost_is_not_called_whole(tmp_path):
+    fm.run(build_scenario(SMALL), tmp_path / "run")
+    for lost in ("events/kind=bid/part-00000.parquet", "ledger.parquet"):
+        kept = (tmp_path / "run" / lost).read_bytes()
+        (tmp_path / "run" / lost).unlink()
+        with pytest.raises(InputError, match="lost"):
+            fm.resume(tmp_path / "run")
+        if "kind" in lost:
+            with pytest.raises(InputError, match="lost or damaged"):
+                fm.read_events(tmp_path / "run", "bid")
+        (tmp_path / "run" / lost).write_bytes(kept)
+    assert fm.resume(tmp_path / "run").info["outcome"] == "finished"
+
+
 NOTED_OFTEN = (
     "from flmarket_sim.cli import main; from flmarket_sim.eventlog import writer; writer.JOURNAL_SECONDS = 0.0; main()"
 )

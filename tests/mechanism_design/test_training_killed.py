@@ -63,6 +63,24 @@ def test_a_training_that_is_killed_ends_with_the_same_bytes(tmp_path, mechanism)
     assert files(tmp_path / "whole") == files(tmp_path / "killed")
 
 
+def test_a_training_of_something_else_is_not_gone_on_with(tmp_path):
+    out = tmp_path / "w.safetensors"
+
+    def stop(step, *_):
+        if step == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train("m-regretnet", out, stop)
+    state = torch.load(tmp_path / "w.safetensors.training", weights_only=True)
+    with pytest.raises(InputError, match="another mechanism, rule, seed"):
+        train("dm-regretnet", out)
+    for damage in ({"step": "x"}, {"step": -5}, {"step": 10**9}, {"history": 5}, {"network": 5}, {"of": None}):
+        torch.save(state | damage, tmp_path / "w.safetensors.training")
+        with pytest.raises(InputError, match=r"begins anew|another mechanism"):
+            train("m-regretnet", out)
+
+
 def test_a_damaged_state_is_named_and_a_full_disk_loses_no_epoch(tmp_path, monkeypatch):
     out = tmp_path / "w.safetensors"
     (tmp_path / "w.safetensors.training").write_bytes(b"PK torn")

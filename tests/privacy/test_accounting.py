@@ -52,6 +52,7 @@ def test_composition_is_that_of_all_outcomes_up_to_its_grid(losses, delta):
 def test_many_small_losses_are_worth_less_than_their_sum_and_one_is_worth_itself():
     assert composed_loss([0.05] * 400, 1e-6) < 0.5 * 20.0
     assert composed_loss([1.3], 1e-9) == pytest.approx(1.3, rel=1e-4)
+    assert composed_loss([1000.0, 2000.0], 1e-6) == 3000.0, "exp of that is no number"
     assert composed_loss([0.4, 0.8], 0.0) == pytest.approx(1.2) and composed_loss([], 1e-6) == 0.0
     with pytest.raises(InputError, match="delta"):
         composed_loss([1.0], 1.0)

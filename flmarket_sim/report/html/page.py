@@ -14,6 +14,7 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
+from flmarket_sim.durable import write_text
 from flmarket_sim.errors import FlmarketError, InputError, shortened
 from flmarket_sim.report.figures import COLOURS
 from flmarket_sim.report.html import compare, sources
@@ -93,10 +94,8 @@ def write(paths: list[Path], out: Path, force: bool = False) -> Path:
     if out.exists() and not force:
         raise InputError(f"{out} is there already; --force writes over it, --out names another file")
     page = make(paths)
-    fresh = out.with_name(f".{out.name}.tmp")
     try:
-        fresh.write_text(page, encoding="utf-8")
-        fresh.replace(out)
+        write_text(out, page)
     except OSError as error:
         raise FlmarketError(f"the report cannot be written to {out}: {error}") from None
     return out

@@ -28,6 +28,7 @@ CORE = (
         "testing",
     ),
     *("bids", "valuation", "scenario", "scenario_file", "scenario_check", "population", "randomness", "registry", "shipped"),
+    *("durable", "folders", "stored", "errors", "toml_lines"),
 )
 DATA = ROOT / ".coverage"
 

@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-APART = {"torch": "requirements-torch.lock"}  # packages with a lock of their own (docs/testing.md says why)
+APART = {"torch": "requirements-torch.lock"}  # packages with a lock of their own (CONTRIBUTING.md says why)
 PLATFORMS = tuple(
     {"sys_platform": system, "platform_system": name, "os_name": "posix", "platform_machine": machine}
     | {"python_version": python, "python_full_version": f"{python}.0"}

@@ -33,7 +33,7 @@ def main() -> None:
     module, name, inputs, seed, keep = sys.argv[1:]
     import atheris
 
-    with atheris.instrument_imports(include=["flmarket_sim.scenario_file", "flmarket_sim.toml_lines", "flmarket_sim.study",
+    with atheris.instrument_imports(include=["flmarket_sim.scenario_file", "flmarket_sim.scenario_check", "flmarket_sim.toml_lines", "flmarket_sim.study",
                                              "flmarket_sim.stored", "flmarket_sim.mechanism_design", "tomllib", "safetensors"]):  # fmt: skip
         made = __import__(module, fromlist=[name])
     with tempfile.TemporaryDirectory() as folder:

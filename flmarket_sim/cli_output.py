@@ -73,10 +73,15 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
+def result_folder(name: str, digest: str) -> Path:
+    """runs/NAME-HASH, whatever the name is."""
+    safe = re.sub(r"[^\w.-]+", "-", name)[:60]
+    return Path("runs") / f"{safe}-{digest[:8]}"
+
+
 def free_folder(name: str, digest: str) -> Path:
     """runs/NAME-HASH, with a number behind it where that is taken."""
-    safe = re.sub(r"[^\w.-]+", "-", name)[:60]
-    base = Path("runs") / f"{safe}-{digest[:8]}"
+    base = result_folder(name, digest)
     folder, number = base, 1
     while folder.exists():
         number += 1

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flmarket_sim.cli_output import AsJson, Overrides, cores, print_json, progress, stderr, stdout
+from flmarket_sim.cli_output import AsJson, Overrides, cores, print_json, progress, result_folder, stderr, stdout
 from flmarket_sim.errors import FlmarketError, InputError
 
 if TYPE_CHECKING:
@@ -39,8 +38,7 @@ def sweep(
     from flmarket_sim.study.sweep_folder import finished_runs
 
     planned = load_sweep(scenario, overrides or ())
-    safe = re.sub(r"[^\w.-]+", "-", planned.name)[:60]
-    folder = out or Path("runs") / f"sweep-{safe}-{planned.digest[:8]}"
+    folder = out or result_folder(f"sweep-{planned.name}", planned.digest)
     finished = finished_runs(folder, planned)
     if plan and as_json:
         print_json(report.plan_rows(planned, finished))

@@ -22,6 +22,7 @@ from flmarket_sim.folders import claim
 from flmarket_sim.report import figures
 from flmarket_sim.report.evaluation import label
 from flmarket_sim.scenario import Plugin, Scenario
+from flmarket_sim.stored import read_json, read_parquet
 from flmarket_sim.study.contract import Finding, Progress
 
 Row = dict[str, Any]
@@ -68,10 +69,9 @@ def read_study(directory: str | Path) -> Kept:
     """What a study left in its directory."""
     folder = Path(directory)
     try:
-        facts = json.loads((folder / "study.json").read_text(encoding="utf-8"))
-        rows = pq.ParquetFile(folder / "rows.parquet").read().to_pylist()
+        facts, rows = read_json(folder / "study.json"), read_parquet(folder / "rows.parquet").to_pylist()
         return Kept(rows, list(facts["sentences"]), dict(facts["scenario"]))
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{folder} is not the directory of a study: {error}") from None
 
 

@@ -30,7 +30,7 @@ class Probe:
 
     truthful_utility   expected utility when everybody tells the truth
     best_utility       of the best report found for this owner alone, all others truthful; the truth's where none beats it
-    cost               true value of what she sells by the truth, at least that of the lowest level
+    cost               true value of what she sells by the truth, at least that of 1/8 of her privacy budget
     values (K, n, M), privacy_budget, data_size    that report
     stage              the stage of the search that found it, a position in `search.STAGES` (0: the truth)
     budget (K,)        the buyer's money

@@ -28,7 +28,7 @@ def disk_error(where: Path, error: OSError, advice: str = ANEW) -> DiskError:
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """`write` makes the file under a hidden name; it gets its own once it is safely on the disk."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.tmp")  # two processes may want to write the same
+    fresh = path.with_name(f".{path.name}.tmp")
     try:
         write(fresh)
         sync(fresh)

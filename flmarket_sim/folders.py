@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from flmarket_sim.errors import InputError
 
 LOCK = ".lock"
-HIDDEN = re.compile(r"\.(run|sweep)\.json\.(\d+\.)?tmp")  # what a kill may have left before anything was begun
+HIDDEN = (".run.json.tmp", ".sweep.json.tmp")  # what a kill may have left before anything was begun
 _held: dict[Path, int] = {}  # claimed and still empty: a lock says so until the first file does
 
 
@@ -30,7 +31,7 @@ def claim(folder: Path, what: str) -> None:
             raise InputError(f"{folder} was just taken by another process; name another directory with --out") from None
         except OSError:
             pass  # a file system without locks
-        if any(path.name != LOCK and not HIDDEN.fullmatch(path.name) for path in folder.iterdir()):
+        if any(path.name != LOCK and path.name not in HIDDEN for path in folder.iterdir()):
             os.close(lock)
             raise InputError(f"{folder} is not empty: a {what} needs a new or empty directory; name another with --out")
         _held[folder.resolve()] = lock
@@ -42,15 +43,30 @@ def claim(folder: Path, what: str) -> None:
 
 def lock(folder: Path, what: str) -> int:
     """A handle that keeps other writers out of a directory until it is closed, or its process ends in any way."""
+    return _locked(folder / LOCK, f"another process is running a {what} in {folder}")
+
+
+@contextmanager
+def alone(path: Path, refusal: str) -> Iterator[None]:
+    """No other process is in here with the same lock file `path`, which is gone afterwards."""
+    handle = _locked(path, refusal)
     try:
-        handle = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR, 0o644)
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _locked(path: Path, refusal: str) -> int:
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
     except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error}") from None
+        raise InputError(f"{path.parent} cannot be written: {error}") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        raise InputError(f"another process is running a {what} in {folder}") from None
+        raise InputError(refusal) from None
     except OSError:
         pass  # a file system without locks
     return handle

@@ -13,6 +13,7 @@ import torch
 
 from flmarket_sim.durable import disk_error, write_whole
 from flmarket_sim.errors import InputError, shortened
+from flmarket_sim.folders import alone
 from flmarket_sim.mechanism_design import checkpoints
 from flmarket_sim.mechanism_design.checkpoints import Learned
 
@@ -35,7 +36,12 @@ class Steps(Protocol):
 
 
 def run_epochs(trainer: Steps, steps: int, steps_per_epoch: int, out: Path, progress: Progress | None) -> None:
-    """Takes all steps, from where an unfinished training beside `out` was left."""
+    """Takes all steps, from where an unfinished training beside `out` was left. No other process trains into `out` meanwhile."""
+    with alone(out.with_name(f".{out.name}.lock"), f"another process is training into {out}; name another --out"):
+        _steps(trainer, steps, steps_per_epoch, out, progress)
+
+
+def _steps(trainer: Steps, steps: int, steps_per_epoch: int, out: Path, progress: Progress | None) -> None:
     unfinished = _unfinished(out)
     if unfinished.exists():
         _restore(trainer, unfinished, steps)

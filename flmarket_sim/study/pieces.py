@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from flmarket_sim import __version__, registry
 from flmarket_sim.durable import disk_error, write_text
 from flmarket_sim.errors import FlmarketError
+from flmarket_sim.folders import alone
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.study.contract import Finding, Progress
 from flmarket_sim.study.workers import Died, in_processes
@@ -79,6 +80,14 @@ def in_pieces(scenario: Scenario, kept: Path, workers: int, progress: Progress) 
     study = asked(scenario)
     pieces = [Piece(scenario, json.dumps(what, sort_keys=True)) for what in study.pieces(scenario)]
     kept.mkdir(parents=True, exist_ok=True)
+    with alone(
+        kept / ".lock", f"another process keeps its pieces in {kept}; wait for it, or name another directory with --out"
+    ):
+        return study.finding(scenario, _all_of(pieces, scenario.name, kept, workers, progress))  # type: ignore[no-any-return]
+
+
+def _all_of(pieces: list[Piece], name: str, kept: Path, workers: int, progress: Progress) -> list[list[Row]]:
+    """The rows of each piece, in order."""
     results = {piece.key: _known(kept, piece.key) for piece in pieces}
     waiting = list({piece.key: piece for piece in pieces if results[piece.key] is None}.values())
     total, done = len(results), len(results) - len(waiting)
@@ -86,12 +95,12 @@ def in_pieces(scenario: Scenario, kept: Path, workers: int, progress: Progress) 
     with closing(in_processes(perform, waiting, workers)) as finished:
         for piece, rows in finished:
             if isinstance(rows, Died | Failed):
-                raise FlmarketError(f"{scenario.name}, piece {piece.what}: {getattr(rows, 'message', rows)}")
+                raise FlmarketError(f"{name}, piece {piece.what}: {getattr(rows, 'message', rows)}")
             _keep(kept, piece.key, rows)
             results[piece.key] = rows
             done += 1
             progress(done, total)
-    return study.finding(scenario, [results[piece.key] for piece in pieces])  # type: ignore[no-any-return]
+    return [known for piece in pieces if (known := results[piece.key]) is not None]
 
 
 def perform(piece: Piece) -> list[Row] | Failed:

@@ -81,6 +81,17 @@ def test_a_training_of_something_else_is_not_gone_on_with(tmp_path):
             train("m-regretnet", out)
 
 
+def test_two_trainings_do_not_share_a_file(tmp_path):
+    out = tmp_path / "w.safetensors"
+
+    def again(step, *_):
+        with pytest.raises(InputError, match="another process is training into"):
+            train("regretnet", out)
+
+    train("regretnet", out, again)
+    assert set(files(tmp_path)) == {"w.safetensors", "w.metrics.parquet"}
+
+
 def test_a_damaged_state_is_named_and_a_full_disk_loses_no_epoch(tmp_path, monkeypatch):
     out = tmp_path / "w.safetensors"
     (tmp_path / "w.safetensors.training").write_bytes(b"PK torn")

@@ -121,6 +121,20 @@ def test_what_is_done_is_not_done_again_and_a_torn_piece_is(tmp_path):
     assert here.rows == first.rows
 
 
+def test_two_reproductions_do_not_share_a_directory(tmp_path):
+    settings = [setting for setting in SMALL + FEW if setting != "--set"]
+    scenario = experiment("error-bound", False, overrides=[*settings, "study.auctions=['all-in']"])
+    refused = []
+
+    def again(done, total):
+        with pytest.raises(InputError, match="another process keeps its pieces"):
+            pieces.in_pieces(scenario, tmp_path, 1, lambda *_: None)
+        refused.append(done)
+
+    pieces.in_pieces(scenario, tmp_path, 1, again)
+    assert refused and not (tmp_path / ".lock").exists()
+
+
 def test_a_piece_that_fails_says_which_and_why(tmp_path):
     scenario = experiment("accuracy", True)
     scenario = scenario.model_copy(update={"data": scenario.data.model_copy(update={"name": "no-such-data"})})

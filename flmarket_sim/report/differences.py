@@ -98,7 +98,7 @@ def _poor_networks(rows: list[Row]) -> list[str]:
                     told.append(
                         f"{prefix}{name} ({market}) has {row['error_over_first_best']:.0f} times the least possible error at factor 1, "
                         f"while it spends {row['spent_share']:.0%} of the budget and gets nothing in {row['invalid_rate']:.0%} of markets: "
-                        "it was trained for the sum of privacy losses, as the paper does, not for the error."
+                        "it was trained for the privacy that is bought, weighted by size, as in the paper, and not for the error."
                     )
     return told
 

@@ -127,7 +127,7 @@ class Guarantees:
             for market in self.markets
             for line in melted([row for row in named if row["market"] == market.name], "regret", "measured_by", KINDS)
         ]
-        plot = Plot("auction", "regret", "measured_by", "", "mean gain / cost", bars=True, panel="market")
+        plot = Plot("auction", "regret", "measured_by", "", "mean gain / cost", bars=True, panel="market", log=True)
         sentences = [_sentence(row) for row in rows if row["paper_regret"] is not None]
         return Finding(rows, plot, sentences, drawn)
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from flmarket_sim import __version__, registry
+from flmarket_sim import registry
 from flmarket_sim.durable import disk_error, write_text
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.folders import alone
+from flmarket_sim.market.run_folder import versions
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.study.contract import Finding, Progress
 from flmarket_sim.study.workers import Died, in_processes
@@ -48,7 +49,7 @@ class Piece:
         """Of the piece alone: options of the study that it does not depend on are not in it. The version of the package is."""
         assert self.scenario.study is not None
         market = self.scenario.model_copy(update={"study": None, "name": "", "description": ""})
-        text = f"{__version__} {market.digest()} {self.scenario.study.name} {self.what}"
+        text = f"{versions()['flmarket-sim']} {market.digest()} {self.scenario.study.name} {self.what}"
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from flmarket_sim import aggregation
 from flmarket_sim.market.simulation import rounds_only
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.strategy.confidence import Estimate, from_seeds
 from flmarket_sim.study.contract import Count, Finding, Names, Plot, Progress, spread
-from flmarket_sim.study.paper_market import PUBLISHED, PaperMarkets, Rules, by_name, in_panels
+from flmarket_sim.study.paper_market import PUBLISHED, PaperMarkets, Rules, by_name, check_policies, in_panels
 from flmarket_sim.study.pieces import Row, What, here
 from flmarket_sim.study.runs import load_data
 
@@ -35,14 +34,9 @@ class Accuracy:
         authors: str | None = None,
         quick: dict[str, Any] | None = None,
     ) -> None:
-        for rule in rules:
-            aggregation.create(rule)
         self.markets, self.auctions, self.rules, self.seeds = list(markets), list(auctions), list(rules), seeds
         self.authors = authors
-        for market in self.markets:
-            for name in self.auctions:
-                if market.has(name, self.rules[0], authors):
-                    market.auction(name, self.rules[0], authors)
+        check_policies(self.markets, self.auctions, self.rules, authors)
 
     def run(self, scenario: Scenario, progress: Progress) -> Finding:
         return here(self, scenario, progress)

@@ -15,7 +15,7 @@ from flmarket_sim.population import draw_profiles
 from flmarket_sim.scenario import Scenario
 from flmarket_sim.strategy.confidence import Estimate, estimate, from_seeds
 from flmarket_sim.study.contract import Count, Factors, Finding, Names, Plot, Progress, spread
-from flmarket_sim.study.paper_market import PaperMarkets, Rules, by_name, in_panels, rule_name
+from flmarket_sim.study.paper_market import PaperMarkets, Rules, by_name, check_policies, in_panels, rule_name
 from flmarket_sim.study.pieces import Row, What, here
 
 FIRST_BEST = "first-best"
@@ -50,14 +50,9 @@ class ErrorByBudget:
         authors: str | None = None,
         quick: dict[str, Any] | None = None,
     ) -> None:
-        for rule in rules:
-            aggregation.create(rule)
         self.markets, self.auctions, self.rules = list(markets), list(auctions), list(rules)
         self.factors, self.profiles, self.show, self.authors = list(factors), profiles, show, authors
-        for market in self.markets:
-            for name in self.auctions:
-                if market.has(name, self.rules[0], authors):
-                    market.auction(name, self.rules[0], authors)
+        check_policies(self.markets, self.auctions, self.rules, authors)
 
     def run(self, scenario: Scenario, progress: Progress) -> Finding:
         return here(self, scenario, progress)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from flmarket_sim import auctions
+from flmarket_sim import aggregation, auctions
 from flmarket_sim.errors import InputError
 from flmarket_sim.scenario import Part, Plugin, Scenario
 from flmarket_sim.study.runs import changed
@@ -76,6 +76,16 @@ class PaperMarket(Part):
     def has(self, name: str, rule: str, authors: str | None) -> bool:
         """Whether this auction can be had here: published weights are there for some markets and rules only."""
         return not name.startswith(PUBLISHED) or self.published_file(name.removeprefix(PUBLISHED), rule, authors) is not None
+
+
+def check_policies(markets: Sequence[PaperMarket], names: Sequence[str], rules: Sequence[str], authors: str | None) -> None:
+    """Makes every rule and auction once: what cannot be made is said before anything is run."""
+    for rule in rules:
+        aggregation.create(rule)
+    for market in markets:
+        for name in names:
+            if market.has(name, rules[0], authors):
+                market.auction(name, rules[0], authors)
 
 
 PaperMarkets = Annotated[Sequence[PaperMarket], Field(min_length=1)]

@@ -107,17 +107,22 @@ def test_killed_processes_of_a_sweep_cost_their_runs_and_the_next_call_does_thos
     assert heard[0] == (0, lost) and (out / "summary.parquet").read_bytes() == whole
 
 
-def test_nothing_is_written_behind_a_line_that_was_cut_off(tmp_path, whole):
-    """A second kill finds the results of the time between."""
-    plan, out = parse_sweep(TEXT), tmp_path / "out"
+def three_more(plan, out):
+    """Three further runs of the sweep, then an interruption."""
 
     def stop(done, total):
         if done == 3:
             raise KeyboardInterrupt
 
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(plan, out, 1, stop)
+
+
+def test_nothing_is_written_behind_a_line_that_was_cut_off(tmp_path, whole):
+    """A second kill finds the results of the time between."""
+    plan, out = parse_sweep(TEXT), tmp_path / "out"
     for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            run_sweep(plan, out, 1, stop)
+        three_more(plan, out)
         with (out / LATEST).open("a") as file:
             file.write('[{"run": "')
     assert len(finished_runs(out, plan)) == 6
@@ -127,13 +132,7 @@ def test_nothing_is_written_behind_a_line_that_was_cut_off(tmp_path, whole):
 
 def test_a_sweep_does_not_go_on_with_other_versions(tmp_path, whole):
     plan, out = parse_sweep(TEXT), tmp_path / "out"
-
-    def stop(done, total):
-        if done == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_sweep(plan, out, 1, stop)
+    three_more(plan, out)
     facts = json.loads((out / "sweep.json").read_text())
     (out / "sweep.json").write_text(json.dumps(facts | {"versions": facts["versions"] | {"numpy": "1.0"}}))
     with pytest.raises(InputError, match=r"begun with numpy 1\.0 \(now"):
@@ -145,13 +144,7 @@ def test_a_sweep_does_not_go_on_with_other_versions(tmp_path, whole):
 
 def test_a_line_that_was_cut_off_is_no_result_and_a_strange_one_is_named(tmp_path, whole):
     plan, out = parse_sweep(TEXT), tmp_path / "out"
-
-    def stop(done, total):
-        if done == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_sweep(plan, out, 1, stop)
+    three_more(plan, out)
     for tail in ('[{"run": "', "[]\n"):
         (out / LATEST).write_text(tail)
         assert len(finished_runs(out, plan)) == 3

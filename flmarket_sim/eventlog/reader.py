@@ -17,6 +17,13 @@ from flmarket_sim.eventlog.journal import journals, read_journal
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS, arrow_schema
 from flmarket_sim.stored import read_json, read_parquet
 
+OWNERS = pa.schema(
+    [("owner", pa.int32()), ("family", pa.string()), ("rate", pa.float64()), ("privacy_budget", pa.float64())]
+)
+LEDGER = pa.schema(
+    [("owner", pa.int32()), ("privacy_sold", pa.float64()), ("gradients", pa.int64()), ("earned", pa.float64())]
+)
+
 
 def read_run(run: str | Path) -> dict[str, Any]:
     """What run.json says: scenario, hashes, versions, outcome."""
@@ -75,22 +82,25 @@ def event_parts(run: str | Path, kind: str) -> list[Path]:
 
 def read_owners(run: str | Path) -> pa.Table:
     """Who the owners truly are: one row an owner."""
-    return _read_table(run, "owners.parquet")
+    return _read_table(run, "owners.parquet", OWNERS)
 
 
 def read_ledger(run: str | Path) -> pa.Table:
     """What every owner sold and earned over the run: one row an owner."""
-    return _read_table(run, "ledger.parquet")
+    return _read_table(run, "ledger.parquet", LEDGER)
 
 
-def _read_table(run: str | Path, name: str) -> pa.Table:
+def _read_table(run: str | Path, name: str, schema: pa.Schema) -> pa.Table:
     info = read_run(run)
     if "view" in info and not (Path(run) / name).exists():
         raise InputError(f"{run} is the view of {info['view']}, who does not know what a run has in {name}")
     try:
-        return read_parquet(Path(run) / name)
+        table = read_parquet(Path(run) / name, schema)
     except FileNotFoundError as error:
         raise InputError(f"{Path(run) / name} cannot be read: {error}") from None
+    if missing := [column for column in schema.names if column not in table.column_names]:
+        raise InputError(f"{Path(run) / name} is damaged: it has no column {missing[0]!r}")
+    return table
 
 
 def event_files(run: Path, kinds: list[str]) -> dict[str, tuple[list[Path], pa.Table | None]]:

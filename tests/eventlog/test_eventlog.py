@@ -7,6 +7,7 @@ from flmarket_sim.durable import disk_error
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.eventlog import KINDS, EventLog, writer
 from flmarket_sim.eventlog.schema import SCHEMA_VERSION, columns
+from flmarket_sim.scenario_file import build_scenario
 
 
 def fill(log, rounds=20):
@@ -117,3 +118,16 @@ def test_a_full_disk_is_said_to_be_full(tmp_path):
     with pytest.raises(FlmarketError, match="writing failed"):
         log.close()
     assert "the disk is full" in str(disk_error(tmp_path, OSError(28, "No space left on device"), ""))
+
+
+@pytest.mark.parametrize("name", ["owners", "ledger"])
+def test_tables_of_owners_with_other_columns_are_refused(tmp_path, name):
+    scenario = build_scenario({"rounds": 1, "model": {"name": "none"}, "data": {"name": "synthetic"}})
+    run = fm.run(scenario, tmp_path / "run").path
+    file, read = run / f"{name}.parquet", getattr(fm, f"read_{name}")
+    whole = pq.read_table(file)
+    twice = whole.rename_columns([whole.column_names[1], *whole.column_names[1:]])
+    for damaged, words in ((whole.drop_columns(["owner"]), "no column 'owner'"), (twice, "twice")):
+        pq.write_table(damaged, file)
+        with pytest.raises(InputError, match=words):
+            read(run)

@@ -5,7 +5,7 @@ import pytest
 
 from flmarket_sim import aggregation
 from flmarket_sim.aggregation.contract import check_inputs, check_weights, normalised
-from flmarket_sim.aggregation.error_bound import error_bound_parts
+from flmarket_sim.aggregation.error_bound import error_bound, error_bound_parts
 from flmarket_sim.errors import ContractError, InputError
 
 LOSS = np.array([[0.5, 0.0, 2.0], [1.0, 3.0, 0.0], [0.0, 0.0, 0.0]])
@@ -123,3 +123,24 @@ def test_the_bound_grows_with_the_square_of_the_clip_and_is_infinite_without_sel
     assert once.squared_bias[0] == pytest.approx((0.15 + 0.2 + 0.05) ** 2)
     assert np.isinf(once.total).tolist() == [False, False, True]
     assert error_bound_parts(GOOD, LOSS, SIZE).total[0] == once.total[0]
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_bound_is_the_sum_of_its_parts_for_a_clip_of_one_unless_said():
+    for clip in (1.0, 3.0):
+        np.testing.assert_array_equal(error_bound(GOOD, LOSS, SIZE, clip), error_bound_parts(GOOD, LOSS, SIZE, clip).total)
+    np.testing.assert_array_equal(error_bound(GOOD, LOSS, SIZE), error_bound(GOOD, LOSS, SIZE, clip=1.0))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_market_without_sellers_has_no_bound_whatever_the_weights_are():
+    """Also beside markets with sellers, and where nobody has a weight."""
+    loss, size = np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[1.0, 3.0], [1.0, 3.0]])
+    assert np.isinf(error_bound(np.array([[0.0, 0.0], [1.0, 0.0]]), loss, size)).tolist() == [True, False]
+
+
+def test_weights_that_are_no_numbers_are_refused_by_name_and_place():
+    with pytest.raises(InputError, match=r"weights\[0, 1\] \(market 0, owner 1\) is nan.*be finite, and at most 1e\+100"):
+        error_bound(np.array([[0.5, np.nan]]), np.ones((1, 2)), np.ones((1, 2)))
+    with pytest.raises(InputError, match="weights"):
+        error_bound(np.array([["a", "b"]]), np.ones((1, 2)), np.ones((1, 2)))

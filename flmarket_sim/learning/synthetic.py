@@ -14,6 +14,8 @@ from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.learning.partitions import whole_shares
 from flmarket_sim.randomness import Purpose, Streams
 
+MOST = 10**12  # records: fractions of more are no whole numbers any more, and no machine has the memory
+
 
 class Synthetic:
     """Gaussian classes: `skew` makes class c as frequent as (c + 1)^-skew, `separation` pulls the classes apart.
@@ -26,12 +28,12 @@ class Synthetic:
 
     def __init__(
         self,
-        records: Annotated[int, Field(ge=2)] = 20_000,
+        records: Annotated[int, Field(ge=2, le=MOST)] = 20_000,
         features: Annotated[int, Field(ge=1)] = 20,
         classes: Annotated[int, Field(ge=2)] = 4,
         skew: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0,
         separation: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 2.0,
-        test_records: Annotated[int, Field(ge=1)] = 2_000,
+        test_records: Annotated[int, Field(ge=1, le=MOST)] = 2_000,
     ) -> None:
         if records < classes:
             raise InputError(f"synthetic data: {records} records are fewer than {classes} classes")

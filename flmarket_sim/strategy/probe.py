@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,16 +48,16 @@ class Probe:
     stage: NDArray[np.int8]
     seed: int = 0
 
-    @property
+    @cached_property
     def gain(self) -> Floats:
         return np.maximum(self.best_utility - self.truthful_utility, 0.0)
 
-    @property
+    @cached_property
     def relative_gain(self) -> Floats:
         """gain / cost: the paper's measure of regret, found by search."""
         return np.asarray(self.gain / self.cost)
 
-    @property
+    @cached_property
     def factor(self) -> Floats:
         """(K,) budget as a factor of what everything for sale is worth."""
         return np.asarray(self.budget / self.truth.total_value())

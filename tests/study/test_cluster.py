@@ -91,7 +91,7 @@ class Cluster:
         file = folder / "scheduler.json"
         told = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--dashboard-address", "127.0.0.1:0"]
         self.scheduler = self._start(SCHEDULER, *told, "--scheduler-file", str(file))
-        wait_until(file.exists)
+        wait_until(lambda: file.exists() and file.read_text().rstrip().endswith("}"))  # it is there before it is written
         self.address = json.loads(file.read_text())["address"]
 
     def worker(self, code=WORKER, *options):

@@ -52,7 +52,7 @@ def dask(folder: Path, workers: int) -> Iterator[str]:
         for command in (scheduler, *[worker] * workers):
             program = [sys.executable, "-m", f"distributed.cli.dask_{command[0]}", *command[1:]]
             processes.append(subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-            while not file.exists():
+            while not (file.exists() and file.read_text().rstrip().endswith("}")):  # it is there before it is written
                 time.sleep(0.05)
         yield json.loads(file.read_text())["address"]
     finally:

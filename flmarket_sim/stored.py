@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,12 @@ def check_columns(path: Path, table: pa.Table, schema: pa.Schema) -> None:
         if field.name in names and not _alike(table.schema.field(field.name).type, field.type):
             found = table.schema.field(field.name).type
             raise InputError(f"{path} is damaged: column {field.name!r} is {found}, not {field.type}")
+
+
+def require_columns(path: Path, table: pa.Table, names: Iterable[str]) -> None:
+    """Refuses a table without one of these columns."""
+    if missing := [name for name in names if name not in table.column_names]:
+        raise InputError(f"{path} is damaged: it has no column {missing[0]!r}")
 
 
 def _alike(found: pa.DataType, wanted: pa.DataType) -> bool:

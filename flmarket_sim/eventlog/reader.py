@@ -15,7 +15,7 @@ import pyarrow as pa
 from flmarket_sim.errors import InputError, shown
 from flmarket_sim.eventlog.journal import journals, read_journal
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS, arrow_schema
-from flmarket_sim.stored import read_json, read_parquet
+from flmarket_sim.stored import read_json, read_parquet, require_columns
 
 OWNERS = pa.schema(
     [("owner", pa.int32()), ("family", pa.string()), ("rate", pa.float64()), ("privacy_budget", pa.float64())]
@@ -55,8 +55,7 @@ def read_events(run: str | Path, kind: str) -> pa.Table:
 def read_part(part: Path, kind: str) -> pa.Table:
     """One part of a log, refused where it cannot be one."""
     table = read_parquet(part, arrow_schema(kind, ()))
-    if missing := [column.name for column in ENVELOPE if column.name not in table.column_names]:
-        raise InputError(f"{part} is damaged: it has no column {missing[0]!r}")
+    require_columns(part, table, [column.name for column in ENVELOPE])
     if empty := [column.name for column in ENVELOPE if table.column(column.name).null_count]:
         raise InputError(f"{part} is damaged: column {empty[0]!r} has rows without a value")
     return table
@@ -98,8 +97,7 @@ def _read_table(run: str | Path, name: str, schema: pa.Schema) -> pa.Table:
         table = read_parquet(Path(run) / name, schema)
     except FileNotFoundError as error:
         raise InputError(f"{Path(run) / name} cannot be read: {error}") from None
-    if missing := [column for column in schema.names if column not in table.column_names]:
-        raise InputError(f"{Path(run) / name} is damaged: it has no column {missing[0]!r}")
+    require_columns(Path(run) / name, table, schema.names)
     return table
 
 

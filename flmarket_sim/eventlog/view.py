@@ -29,7 +29,7 @@ from flmarket_sim.eventlog.reader import event_files, read_part, read_run
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS, Seen
 from flmarket_sim.eventlog.visibility import BROKER, BUYER, OWNER, columns_of_receiver, columns_of_sender, seen_by
 from flmarket_sim.folders import claim
-from flmarket_sim.stored import read_parquet
+from flmarket_sim.stored import read_parquet, require_columns
 
 PUBLIC = ("name", "rounds", "privacy")  # of a scenario
 PUBLIC_RULES = ("bidders", "levels", "bid_deadline", "decision_deadline", "gradient_deadline")  # of its market
@@ -103,13 +103,13 @@ def _first_look(files: Files, viewer: Participant, secret: bytes) -> tuple[Place
     names: set[int] = set()
     for number, kind in enumerate(KINDS):
         for table in _groups(files, kind):
-            sender, receiver = (table.column(name).to_numpy() for name in ("sender", "receiver"))
             hers = _hers(table, kind, viewer)[0]
             seq.append(table.column("seq").to_numpy()[hers])
-            time.append(table.column("time").to_numpy()[hers])
-            kinds.append(np.full(int(hers.sum()), number))
-            owner.append(np.maximum(sender, receiver)[hers])
             if viewer.role == BROKER:
+                sender, receiver = (table.column(name).to_numpy() for name in ("sender", "receiver"))
+                time.append(table.column("time").to_numpy()[hers])
+                kinds.append(np.full(int(hers.sum()), number))
+                owner.append(np.maximum(sender, receiver)[hers])
                 names.update(np.unique(np.concatenate([sender, receiver])).tolist())
     old = np.concatenate(seq) if seq else np.zeros(0, np.uint64)
     order = np.argsort(old, kind="stable")
@@ -149,10 +149,7 @@ def _groups(files: Files, kind: str) -> Iterator[pa.Table]:
     parts, later = files[kind]
     for part in parts:
         table = read_part(part, kind)
-        if lost := [
-            column.name for column in KINDS[kind] if column.name in NEEDED and column.name not in table.column_names
-        ]:
-            raise InputError(f"{part} is damaged: it has no column {lost[0]!r}")
+        require_columns(part, table, [column.name for column in KINDS[kind] if column.name in NEEDED])
         yield table
     if later is not None:
         yield later

@@ -109,9 +109,7 @@ class EventLog:
         """Goes back to where a log was after event `seq`: parts before `part` are there, the rest is in a journal."""
         there = {path.name for kind in KINDS for path in self.folder.glob(f"kind={kind}/part-*.parquet")}
         if part > len(there):
-            raise FlmarketError(
-                f"{self.folder} has {len(there)} parts, where {part:,} should be; start the run anew elsewhere"
-            )
+            raise ValueError(f"it stands on {part:,} parts, and {len(there)} are there")
         for number in range(part):
             for kind, known in self.hashes.items():
                 if (path := self._path(kind, number)).exists():

@@ -16,10 +16,9 @@ FAR_OFF = 100.0  # an error bound beyond the figure
 def why(name: str, rows: list[Row], options: Options) -> list[str]:
     """The paragraph of a result, then its sentences; `options` are those of its study."""
     sentences = SENTENCES[name](rows) if name in SENTENCES else []
-    return [METHOD[name].format(**(DEFAULTS | options)), *sentences]
+    return [METHOD[name].format(**options), *sentences]
 
 
-DEFAULTS: Options = {"steps": 700, "batch": 256}
 METHOD: dict[str, str] = {
     "error-bound": (
         "The paper prints curves without numbers. Its networks are here twice: with weights trained by this package (which may sell "

@@ -27,7 +27,7 @@ from flmarket_sim.eventlog import read_run
 from flmarket_sim.eventlog.totals import TOTALS
 from flmarket_sim.folders import claim, lock
 from flmarket_sim.market.run_folder import same_versions, versions
-from flmarket_sim.stored import read_json, read_parquet
+from flmarket_sim.stored import read_json, read_parquet, require_columns
 from flmarket_sim.study.sweep_file import Axis, Plan
 
 LATEST = "parts/latest.jsonl"
@@ -185,8 +185,7 @@ def _read_parts(folder: Path) -> dict[str, list[Row]]:
     for part in sorted((folder / "parts").glob("part-*.parquet")):
         try:
             table = read_parquet(part, PART)
-            if missing := [name for name in PART.names if name not in table.column_names]:
-                raise InputError(f"{part} has no column {missing[0]!r}")
+            require_columns(part, table, PART.names)
             rows = table.to_pylist()
         except InputError as error:
             raise InputError(f"{error}; delete it, and its runs are done again") from None

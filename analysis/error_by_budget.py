@@ -13,12 +13,19 @@ import numpy as np
 
 import flmarket_sim as fm
 from flmarket_sim.report import figures
-from flmarket_sim.study.contract import Plot
+from flmarket_sim.studies.study import Plot
 
 ROOT = Path(__file__).parents[1]
 FACTORS = np.round(np.arange(0.1, 2.01, 0.1), 1)
 MARKETS = 2000
-NAMES = ("fair-query", "posted-price", "proportional-share", "all-in-critical", "pay-as-bid", "first-best")
+NAMES = (
+    "fair-query",
+    "posted-price",
+    "proportional-share",
+    "all-in-critical",
+    "pay-as-bid",
+    "first-best",
+)
 TITLES = {"iid": "IID sizes and classes", "noniid": "non-IID"}
 
 
@@ -34,7 +41,9 @@ def errors(name: str, truth: fm.Profiles, budget: np.ndarray) -> np.ndarray:
 def measure() -> list[dict[str, object]]:
     rows = []
     for market in ("iid", "noniid"):
-        truth = fm.draw_profiles(fm.load_scenario(ROOT / f"scenarios/paper/{market}.toml"), MARKETS, seed=1)
+        truth = fm.draw_profiles(
+            fm.load_scenario(ROOT / f"scenarios/paper/{market}.toml"), MARKETS, seed=1
+        )
         for name in NAMES:
             for factor in FACTORS:
                 found = errors(name, truth, factor * truth.total_value())
@@ -58,10 +67,20 @@ def draw(rows: list[dict[str, object]], target: Path) -> None:
     drawn = []
     for row in rows:
         mean, half = float(row["mean_error_bound"]), float(row["ci95"])
-        line = {"panel": TITLES[row["market"]], "mechanism": row["mechanism"], "factor": float(row["budget_factor"])}
+        line = {
+            "panel": TITLES[row["market"]],
+            "mechanism": row["mechanism"],
+            "factor": float(row["budget_factor"]),
+        }
         drawn.append(line | {"error": mean, "error_low": mean - half, "error_high": mean + half})
     plot = Plot(
-        "factor", "error", "mechanism", "budget / value of everything for sale", "mean error bound", log=True, panel="panel"
+        "factor",
+        "error",
+        "mechanism",
+        "budget / value of everything for sale",
+        "mean error bound",
+        log=True,
+        panel="panel",
     )
     for suffix in (".png", ".svg"):
         figures.draw(drawn, plot, target.with_suffix(suffix))

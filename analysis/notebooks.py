@@ -40,12 +40,23 @@ def read(path: Path) -> NotebookNode:
 def execute(path: Path) -> NotebookNode:
     """The notebook run from top to bottom by a new kernel in this folder, cleaned. Warnings are errors here: readers would see them."""
     book = cleaned(read(path), with_outputs=False)
-    with tempfile.TemporaryDirectory() as sockets:  # files instead of ports: nobody else on the machine can listen
-        short = os.name == "posix" and len(sockets) < 85  # names of sockets have about a hundred letters at most
-        config = Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/kernel"}} if short else {})
+    with (
+        tempfile.TemporaryDirectory() as sockets
+    ):  # files instead of ports: nobody else on the machine can listen
+        short = (
+            os.name == "posix" and len(sockets) < 85
+        )  # names of sockets have about a hundred letters at most
+        config = Config(
+            {"KernelManager": {"transport": "ipc", "ip": f"{sockets}/kernel"}} if short else {}
+        )
         where = {"metadata": {"path": str(FOLDER)}}
         client = NotebookClient(
-            book, kernel_name="python3", timeout=170, record_timing=False, resources=where, config=config
+            book,
+            kernel_name="python3",
+            timeout=170,
+            record_timing=False,
+            resources=where,
+            config=config,
         )
         client.execute()
     book = cleaned(book)
@@ -104,7 +115,9 @@ def stale(committed: NotebookNode, fresh: NotebookNode) -> list[str]:
     found = []
     for number, (old, new) in enumerate(zip(committed.cells, fresh.cells, strict=True)):
         before, after = old.get("outputs", []), new.get("outputs", [])
-        if [sorted(output.get("data", {})) for output in before] != [sorted(output.get("data", {})) for output in after]:
+        if [sorted(output.get("data", {})) for output in before] != [
+            sorted(output.get("data", {})) for output in after
+        ]:
             found.append(f"cell {number} shows other kinds of output")
             continue
         for one, other in zip(before, after, strict=True):
@@ -113,7 +126,9 @@ def stale(committed: NotebookNode, fresh: NotebookNode) -> list[str]:
                 for a, b in zip(texts(one), texts(other), strict=True)
                 if not alike(a, b)
             ]
-            if "image/png" in one.get("data", {}) and not _same_picture(one.data["image/png"], other.data["image/png"]):
+            if "image/png" in one.get("data", {}) and not _same_picture(
+                one.data["image/png"], other.data["image/png"]
+            ):
                 found.append(f"cell {number} draws another figure")
     return found
 
@@ -122,7 +137,9 @@ def alike(first: str, second: str) -> bool:
     """The same text, with numbers that differ by at most one in the last digit that is shown; whole numbers are equal."""
     if " ".join(NUMBER.sub("#", first).split()) != " ".join(NUMBER.sub("#", second).split()):
         return False
-    return all(_close(a, b) for a, b in zip(NUMBER.findall(first), NUMBER.findall(second), strict=True))
+    return all(
+        _close(a, b) for a, b in zip(NUMBER.findall(first), NUMBER.findall(second), strict=True)
+    )
 
 
 def _close(first: str, second: str) -> bool:
@@ -138,7 +155,9 @@ def _close(first: str, second: str) -> bool:
 
 
 def _same_picture(first: str, second: str) -> bool:
-    one, other = (image.imread(io.BytesIO(base64.b64decode(text)), format="png") for text in (first, second))
+    one, other = (
+        image.imread(io.BytesIO(base64.b64decode(text)), format="png") for text in (first, second)
+    )
     return one.shape == other.shape and float(np.abs(one - other).mean()) < PIXELS
 
 
@@ -148,7 +167,10 @@ def main() -> None:
     for path in parser.parse_args().notebooks:
         began = time.perf_counter()
         nbformat.write(execute(path), path)
-        print(f"{path.name}: {time.perf_counter() - began:.1f} s, {path.stat().st_size / 1000:.0f} kB", flush=True)
+        print(
+            f"{path.name}: {time.perf_counter() - began:.1f} s, {path.stat().st_size / 1000:.0f} kB",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import torch
 
 import flmarket_sim as fm
 from flmarket_sim.report import figures
-from flmarket_sim.study.contract import Plot
+from flmarket_sim.studies.study import Plot
 
 ROOT = Path(__file__).parents[1]
 FACTORS = np.round(np.arange(0.1, 2.01, 0.1), 1)
@@ -90,7 +90,9 @@ def mean(errors: np.ndarray) -> float:
 
 def by_factor(market: str, count: int) -> list[dict[str, object]]:
     """Mean error bounds at every factor, and over factors uniform in [0.1, 2]."""
-    truth = fm.draw_profiles(fm.load_scenario(ROOT / f"scenarios/paper/{market}.toml", ["seed=777"]), count, seed=0)
+    truth = fm.draw_profiles(
+        fm.load_scenario(ROOT / f"scenarios/paper/{market}.toml", ["seed=777"]), count, seed=0
+    )
     value, rows = truth.total_value(), []
     mine = fm.auctions.create("seq-price", weights=f"paper-{market}")
     critical = fm.auctions.create("all-in-critical")
@@ -99,7 +101,9 @@ def by_factor(market: str, count: int) -> list[dict[str, object]]:
         budget = factor * value
         errors = {
             "seq-price": error(mine, truth, budget),
-            "seq-price @general": error(fm.auctions.create("seq-price", weights="general"), truth, budget),
+            "seq-price @general": error(
+                fm.auctions.create("seq-price", weights="general"), truth, budget
+            ),
             "all-in-critical": error(critical, truth, budget),
             "all-in-critical, as played": bound(played(critical, truth, budget), truth.data_size),
             "proportional-share": error(fm.auctions.create("proportional-share"), truth, budget),
@@ -108,8 +112,15 @@ def by_factor(market: str, count: int) -> list[dict[str, object]]:
         for name, found in errors.items():
             valid = np.isfinite(found)
             row = {"market": market, "budget_factor": label, "mechanism": name}
-            numbers = {"error_bound": mean(found), "ratio": mean(found) / errors["first-best"][valid].mean()}
-            rows.append(row | {k: round(v, 4) for k, v in numbers.items()} | {"invalid": round(1 - float(valid.mean()), 5)})
+            numbers = {
+                "error_bound": mean(found),
+                "ratio": mean(found) / errors["first-best"][valid].mean(),
+            }
+            rows.append(
+                row
+                | {k: round(v, 4) for k, v in numbers.items()}
+                | {"invalid": round(1 - float(valid.mean()), 5)}
+            )
         print(market, label, flush=True)
     return rows
 
@@ -121,14 +132,18 @@ def abroad(count: int) -> list[dict[str, object]]:
     """
     rows = []
     for name, (scenario, overrides) in ABROAD.items():
-        market = fm.load_scenario(ROOT / f"scenarios/paper/{scenario}.toml", ["seed=777", *overrides])
+        market = fm.load_scenario(
+            ROOT / f"scenarios/paper/{scenario}.toml", ["seed=777", *overrides]
+        )
         truth = fm.draw_profiles(market, count, seed=0)
         budget = np.random.default_rng(1).uniform(0.1, 2.0, count) * truth.total_value()
         row: dict[str, object] = {"market": name}
         for column, (auction, options) in SELLERS.items():
             found = error(fm.auctions.create(auction, **options), truth, budget)
             useless = (found > USELESS).mean()
-            row[column] = f"{found[found <= USELESS].mean():.3f}" + (f" ({useless:.2%} useless)" if useless else "")
+            row[column] = f"{found[found <= USELESS].mean():.3f}" + (
+                f" ({useless:.2%} useless)" if useless else ""
+            )
         row["first-best"] = f"{fm.auctions.first_best(truth, budget).error_bound.mean():.3f}"
         rows.append(row)
         print(name, flush=True)
@@ -144,7 +159,9 @@ def markdown(rows: list[dict[str, object]]) -> str:
 def table(rows: list[dict[str, object]], market: str) -> str:
     names = list(dict.fromkeys(row["mechanism"] for row in rows))
     labels = ["uniform", *(f"{f:g}" for f in SHOWN)]
-    found = {(row["mechanism"], row["budget_factor"]): row for row in rows if row["market"] == market}
+    found = {
+        (row["mechanism"], row["budget_factor"]): row for row in rows if row["market"] == market
+    }
     lines = []
     for name in names:
         line: dict[str, object] = {market: name, "ratio": f"{found[name, 'uniform']['ratio']:.3f}"}
@@ -154,12 +171,21 @@ def table(rows: list[dict[str, object]], market: str) -> str:
 
 def draw(rows: list[dict[str, object]], path: Path) -> None:
     drawn = [
-        row | {"budget_factor": float(row["budget_factor"]), "error_bound": float(row["error_bound"])}
+        row
+        | {"budget_factor": float(row["budget_factor"]), "error_bound": float(row["error_bound"])}
         for row in rows
         if row["budget_factor"] != "uniform"
     ]
     label = "budget / value of everything for sale"
-    plot = Plot("budget_factor", "error_bound", "mechanism", label, "mean error bound", log=True, panel="market")
+    plot = Plot(
+        "budget_factor",
+        "error_bound",
+        "mechanism",
+        label,
+        "mean error bound",
+        log=True,
+        panel="market",
+    )
     figures.draw(drawn, plot, path)
 
 

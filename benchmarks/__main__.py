@@ -37,7 +37,11 @@ def main() -> None:
         print(f"== {name}", file=sys.stderr, flush=True)
         # each in a process of its own: memory and caches of one do not colour the next
         options = ["--quick"] if quick and name in QUICK else []
-        done = subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *options], stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [sys.executable, "-m", f"benchmarks.{name}", *options],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         if done.returncode:
             sys.exit(f"{name} failed")
         print(done.stdout, flush=True)

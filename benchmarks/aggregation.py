@@ -19,14 +19,22 @@ def fresh_problem(loss: np.ndarray, size: np.ndarray) -> None:
     weight = cp.Variable(int(sells.sum()))
     noise = cp.sum_squares(cp.multiply(np.sqrt(8.0) / loss[sells], weight))
     bias = cp.norm1(weight - share[sells]) + share[~sells].sum()
-    cp.Problem(cp.Minimize(noise + cp.square(bias)), [cp.sum(weight) == 1, weight >= 0]).solve(solver=cp.SCS)
+    cp.Problem(cp.Minimize(noise + cp.square(bias)), [cp.sum(weight) == 1, weight >= 0]).solve(
+        solver=cp.SCS
+    )
 
 
 def parametrised_problem(n: int):
     """Problem 1 compiled once, for n owners who all sell; only numbers change from solve to solve."""
-    weight, deviation, share = cp.Variable(n), cp.Parameter(n, nonneg=True), cp.Parameter(n, nonneg=True)
+    weight, deviation, share = (
+        cp.Variable(n),
+        cp.Parameter(n, nonneg=True),
+        cp.Parameter(n, nonneg=True),
+    )
     noise = cp.sum_squares(cp.multiply(deviation, weight))
-    problem = cp.Problem(cp.Minimize(noise + cp.square(cp.norm1(weight - share))), [cp.sum(weight) == 1, weight >= 0])
+    problem = cp.Problem(
+        cp.Minimize(noise + cp.square(cp.norm1(weight - share))), [cp.sum(weight) == 1, weight >= 0]
+    )
 
     def solve(loss: np.ndarray, size: np.ndarray) -> None:
         deviation.value, share.value = np.sqrt(8.0) / loss, size / size.sum()
@@ -56,7 +64,10 @@ def main() -> None:
         found = error_bound(rule.weights(e[None], d[None], clip), e[None], d[None], clip)[0]
         precise = error_bound(interior_point(e, d, clip)[None], e[None], d[None], clip)[0]
         worst = max(worst, abs(found - precise) / precise)
-    big_loss, big_size = rng.uniform(0.5, 2, (1, 10**6)), np.floor(rng.lognormal(3, 2, (1, 10**6))) + 1
+    big_loss, big_size = (
+        rng.uniform(0.5, 2, (1, 10**6)),
+        np.floor(rng.lognormal(3, 2, (1, 10**6))) + 1,
+    )
     began = time.perf_counter()
     rule.weights(big_loss, big_size)
     million = time.perf_counter() - began

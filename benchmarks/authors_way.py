@@ -18,9 +18,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import flmarket_sim as fm
 from flmarket_sim.learning.dataset import Dataset
-from flmarket_sim.population import choose_bidders, create_population, draw_money
+from flmarket_sim.owners.population import choose_bidders, create_population, draw_money
 from flmarket_sim.randomness import Streams
-from flmarket_sim.scenario import Scenario
+from flmarket_sim.scenario.model import Scenario
 
 
 def aggregation_weights(loss: np.ndarray, size: np.ndarray, clip: float) -> torch.Tensor:
@@ -33,12 +33,16 @@ def aggregation_weights(loss: np.ndarray, size: np.ndarray, clip: float) -> torc
     eye = np.eye(k)
     both, matrix = cp.Variable(2 * k), cp.Parameter((2 * k, 2 * k))
     bounds = np.block([[eye, -eye], [-eye, -eye]]) @ both <= np.concatenate([share, -share])
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(matrix @ both)), [cp.sum(both[:k]) == 1, bounds])
+    problem = cp.Problem(
+        cp.Minimize(cp.sum_squares(matrix @ both)), [cp.sum(both[:k]) == 1, bounds]
+    )
     (found,) = CvxpyLayer(problem, parameters=[matrix], variables=[both])(torch.tensor(root))
     return found[:k]
 
 
-def run(scenario: Scenario, data: Dataset, loader: bool = True, model: torch.nn.Module | None = None) -> float:
+def run(
+    scenario: Scenario, data: Dataset, loader: bool = True, model: torch.nn.Module | None = None
+) -> float:
     """All rounds of a scenario; returns the last accuracy. The model is a linear one unless one is given."""
     streams = Streams(scenario.seed)
     population = create_population(scenario, streams, data.train_y)
@@ -51,7 +55,9 @@ def run(scenario: Scenario, data: Dataset, loader: bool = True, model: torch.nn.
     for number in range(scenario.rounds):
         owners = choose_bidders(streams, len(population), scenario.market.bidders, 0, number)
         truth = population.profiles(owners)
-        outcome = auction.decide(truth.bids(), money[number] * truth.total_value(), np.random.default_rng(number))
+        outcome = auction.decide(
+            truth.bids(), money[number] * truth.total_value(), np.random.default_rng(number)
+        )
         winners = np.flatnonzero(outcome.privacy_loss[0])
         if not len(winners):
             continue

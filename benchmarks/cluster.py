@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.sweep import MARKET, runs_alone, two_alone
-from flmarket_sim.study import cluster
-from flmarket_sim.study.cluster_places import crew_at
-from flmarket_sim.study.cluster_worker import pack_batch
-from flmarket_sim.study.sweep import Task, perform_away, run_sweep
-from flmarket_sim.study.sweep_file import parse_sweep
-from flmarket_sim.study.workers import Crew, Processes
+from flmarket_sim.experiments import dask_crew
+from flmarket_sim.experiments.dask_places import crew_at
+from flmarket_sim.experiments.dask_worker import pack_batch
+from flmarket_sim.experiments.worker_processes import Crew, Processes
+from flmarket_sim.sweep.sweep_plan import parse_sweep
+from flmarket_sim.sweep.sweep_runs import Task, perform_away, run_sweep
 
 NOTHINGS = 1000  # tasks that take no time: what is left is the cost of handing them out
 
@@ -35,7 +35,16 @@ def dask(folder: Path, workers: int) -> Iterator[str]:
     """The address of a scheduler with so many workers of one thread each."""
     file = folder / f"scheduler-{workers}.json"
     host = ["--host", "127.0.0.1", "--no-dashboard"]
-    scheduler = ["scheduler", *host, "--port", "0", "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(file)]
+    scheduler = [
+        "scheduler",
+        *host,
+        "--port",
+        "0",
+        "--dashboard-address",
+        "127.0.0.1:0",
+        "--scheduler-file",
+        str(file),
+    ]
     worker = [
         "worker",
         *host,
@@ -51,8 +60,12 @@ def dask(folder: Path, workers: int) -> Iterator[str]:
     try:
         for command in (scheduler, *[worker] * workers):
             program = [sys.executable, "-m", f"distributed.cli.dask_{command[0]}", *command[1:]]
-            processes.append(subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-            while not (file.exists() and file.read_text().rstrip().endswith("}")):  # it is there before it is written
+            processes.append(
+                subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            )
+            while not (
+                file.exists() and file.read_text().rstrip().endswith("}")
+            ):  # it is there before it is written
                 time.sleep(0.05)
         yield json.loads(file.read_text())["address"]
     finally:
@@ -65,7 +78,12 @@ def measured(text: str, out: Path, crew: Crew) -> tuple[float, float, bytes]:
     """Seconds to the first tenth of the runs, seconds of the rest, and the summary."""
     heard: list[float] = []
     began = time.perf_counter()
-    run_sweep(parse_sweep(text), out, progress=lambda done, total: heard.append(time.perf_counter()), crew=crew)
+    run_sweep(
+        parse_sweep(text),
+        out,
+        progress=lambda done, total: heard.append(time.perf_counter()),
+        crew=crew,
+    )
     tenth = len(heard) // 10
     return heard[tenth] - began, heard[-1] - heard[tenth], (out / "summary.parquet").read_bytes()
 
@@ -78,11 +96,11 @@ def handing_out(crew: Crew) -> float:
 
 def one_by_one(crew: Crew) -> float:
     """The same without putting short tasks together: what Dask asks for each."""
-    before, cluster.MOST_IN_A_BATCH = cluster.MOST_IN_A_BATCH, 1
+    before, dask_crew.MOST_IN_A_BATCH = dask_crew.MOST_IN_A_BATCH, 1
     try:
         return handing_out(crew)
     finally:
-        cluster.MOST_IN_A_BATCH = before
+        dask_crew.MOST_IN_A_BATCH = before
 
 
 def main() -> None:
@@ -91,11 +109,20 @@ def main() -> None:
     seeds = max(1, runs // (20 * turns))
     folder = Path(tempfile.mkdtemp())
     with dask(folder, 1) as one, dask(folder, 2) as two:
-        crews: dict[str, Crew] = {"1": Processes(1), "2": Processes(2), "dask 1": crew_at(one), "dask 2": crew_at(two)}
+        crews: dict[str, Crew] = {
+            "1": Processes(1),
+            "2": Processes(2),
+            "dask 1": crew_at(one),
+            "dask 2": crew_at(two),
+        }
         while any(count_workers(address) < wanted for address, wanted in ((one, 1), (two, 2))):
             time.sleep(0.2)
         for side in ("dask 1", "dask 2"):
-            run_sweep(parse_sweep("seed = 10000" + MARKET.format(seeds=1)), folder / f"warm {side}", crew=crews[side])
+            run_sweep(
+                parse_sweep("seed = 10000" + MARKET.format(seeds=1)),
+                folder / f"warm {side}",
+                crew=crews[side],
+            )
         spent = {side: [0.0, 0.0] for side in crews}
         alone = {"1": 0.0, "2": 0.0}
         for turn in range(turns):
@@ -118,8 +145,15 @@ def main() -> None:
     count = turns * seeds * 20
     rest_runs = turns * (seeds * 20 - seeds * 20 // 10)
     each: dict[str, Any] = {side: rest / rest_runs * 1000 for side, (_, rest) in spent.items()}
-    task = Task("0" * 64, next(run.scenario for run in parse_sweep(MARKET.format(seeds=1)).runs if run.scenario), None)
-    few, many = (len(pack_batch(perform_away, [task] * 1)), len(pack_batch(perform_away, _different(8))))
+    task = Task(
+        "0" * 64,
+        next(run.scenario for run in parse_sweep(MARKET.format(seeds=1)).runs if run.scenario),
+        None,
+    )
+    few, many = (
+        len(pack_batch(perform_away, [task] * 1)),
+        len(pack_batch(perform_away, _different(8))),
+    )
     row: Callable[[str, str, str], str] = lambda what, one, two: (  # noqa: E731
         f"| {what} | {each[one]:.1f} ms | {each[two]:.1f} ms | {each[one] / each[two]:.2f} | "
         f"{spent[one][0] / turns:.1f} s, {spent[two][0] / turns:.1f} s |"
@@ -149,7 +183,11 @@ def count_workers(address: str) -> int:
 
 
 def _different(count: int) -> list[Task]:
-    scenarios = [run.scenario for run in parse_sweep(MARKET.format(seeds=count)).runs if run.scenario is not None]
+    scenarios = [
+        run.scenario
+        for run in parse_sweep(MARKET.format(seeds=count)).runs
+        if run.scenario is not None
+    ]
     return [Task(scenario.digest(), scenario, None) for scenario in scenarios[:count]]
 
 

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import flmarket_sim as fm
-from flmarket_sim.eventlog import writer
+from flmarket_sim.eventlog import parquet_log
 from flmarket_sim.market import checkpoint
-from flmarket_sim.scenario_file import build_scenario
+from flmarket_sim.scenario.scenario_file import build_scenario
 
 TURNS = 3
 MARKETS = {
@@ -43,7 +43,7 @@ def processor_seconds(scenario, folder: Path) -> float:
 
 
 def main() -> None:
-    default = (writer.JOURNAL_SECONDS, checkpoint.SECONDS)
+    default = (parquet_log.JOURNAL_SECONDS, checkpoint.SECONDS)
     print(
         "## What crash safety costs\n\n"
         "Processor seconds, best of turns: a journal every second and a checkpoint every five, against neither.\n\n"
@@ -52,13 +52,21 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as name:
         for market, table in MARKETS.items():
-            scenario, best = build_scenario(table), {default: float("inf"), (1e9, 1e9): float("inf")}
+            scenario, best = (
+                build_scenario(table),
+                {default: float("inf"), (1e9, 1e9): float("inf")},
+            )
             for _ in range(TURNS):
                 for setting in best:
-                    writer.JOURNAL_SECONDS, checkpoint.SECONDS = setting
-                    best[setting] = min(best[setting], processor_seconds(scenario, Path(name) / "run"))
+                    parquet_log.JOURNAL_SECONDS, checkpoint.SECONDS = setting
+                    best[setting] = min(
+                        best[setting], processor_seconds(scenario, Path(name) / "run")
+                    )
             with_both, with_neither = best.values()
-            print(f"| {market} | {with_both:.2f} s | {with_neither:.2f} s | {with_both / with_neither:.3f} |", flush=True)
+            print(
+                f"| {market} | {with_both:.2f} s | {with_neither:.2f} s | {with_both / with_neither:.3f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

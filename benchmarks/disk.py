@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import flmarket_sim as fm
-from flmarket_sim.scenario_file import build_scenario
+from flmarket_sim.scenario.scenario_file import build_scenario
 
 
 def size(folder: Path) -> int:

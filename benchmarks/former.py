@@ -22,7 +22,9 @@ def records_dealt_at_once() -> None:
         labels = np.repeat(np.arange(len(class_counts)), class_counts)
         rng.shuffle(labels)
         cell = np.repeat(np.arange(len(sizes)), sizes) * len(class_counts) + labels
-        return np.bincount(cell, minlength=len(sizes) * len(class_counts)).reshape(len(sizes), len(class_counts))
+        return np.bincount(cell, minlength=len(sizes) * len(class_counts)).reshape(
+            len(sizes), len(class_counts)
+        )
 
     partitions.split_classes = split_classes
 
@@ -34,7 +36,9 @@ def copies_of_gradients() -> None:
     def clip_l1(gradients, clip, in_place=False):
         norms = np.abs(gradients).sum(axis=1)
         limit = clip * MARGIN
-        return gradients * np.where(norms > limit, limit / np.maximum(norms, limit), 1.0)[:, None], norms
+        return gradients * np.where(norms > limit, limit / np.maximum(norms, limit), 1.0)[
+            :, None
+        ], norms
 
     build = TorchModel.__init__
 

@@ -31,19 +31,27 @@ UNRELIABLE = {
 }
 MARKETS: dict[str, dict[str, Any]] = {
     "one buyer": DATA | {"rounds": 250, "model": {"name": "logistic", "evaluate_every": 5}},
-    "several buyers": DATA | {"rounds": 80, "buyers": [{"name": "anna"}, {"name": "bert", "auction": {"name": "all-in"}}]},
+    "several buyers": DATA
+    | {"rounds": 80, "buyers": [{"name": "anna"}, {"name": "bert", "auction": {"name": "all-in"}}]},
     "stragglers": DATA
     | {
         "rounds": 150,
         "market": UNRELIABLE,
         "owners": {"count": 300, "dropout": 0.1, "availability": 0.9, "lifetime_budget": 20.0},
     },
-    "slow money": DATA | {"rounds": 200, "market": {"bidders": 4, "delay": {"name": "uniform", "low": 0.0, "high": 5.0}}},
+    "slow money": DATA
+    | {
+        "rounds": 200,
+        "market": {"bidders": 4, "delay": {"name": "uniform", "low": 0.0, "high": 5.0}},
+    },
     "learners": DATA
     | {
         "rounds": 150,
         "model": {"name": "none"},
-        "owners": {"count": 300, "behaviours": [{"name": "bandit", "share": 0.4}, {"name": "exp3", "share": 0.4}]},
+        "owners": {
+            "count": 300,
+            "behaviours": [{"name": "bandit", "share": 0.4}, {"name": "exp3", "share": 0.4}],
+        },
     },
     "in turn": DATA | {"rounds": 60, "auction": {"name": "seq-price"}},
     "no model": DATA | {"rounds": 300, "model": {"name": "none"}, "market": {"bidders": 30}},
@@ -52,10 +60,10 @@ CHILD = """
 import json, sys
 from pathlib import Path
 import flmarket_sim as fm
-from flmarket_sim.eventlog import writer
+from flmarket_sim.eventlog import parquet_log
 from flmarket_sim.market import checkpoint
-from flmarket_sim.scenario_file import build_scenario
-writer.EVENTS_PER_PART, writer.JOURNAL_SECONDS, checkpoint.SECONDS, checkpoint.SHARE = int(sys.argv[3]), 0.01, 0.03, 1.0
+from flmarket_sim.scenario.scenario_file import build_scenario
+parquet_log.EVENTS_PER_PART, parquet_log.JOURNAL_SECONDS, checkpoint.SECONDS, checkpoint.SHARE = int(sys.argv[3]), 0.01, 0.03, 1.0
 out, what = Path(sys.argv[1]), sys.argv[2]
 print("begin", flush=True)
 fm.resume(out) if what == "resume" else fm.run(build_scenario(json.loads(what)), out)
@@ -105,7 +113,9 @@ def fingerprint(run: Path) -> dict[str, str]:
         if path.is_file():
             content = path.read_bytes()
             if path.name == "run.json":
-                content = json.dumps({k: v for k, v in json.loads(content).items() if k != "wall_seconds"}).encode()
+                content = json.dumps(
+                    {k: v for k, v in json.loads(content).items() if k != "wall_seconds"}
+                ).encode()
             found[str(path.relative_to(run))] = hashlib.sha256(content).hexdigest()
     return found
 
@@ -119,12 +129,14 @@ def check_readable(run: Path, whole: Path) -> int:
     assert seqs == list(range(1, len(seqs) + 1)), f"events are missing or doubled in {run}"
     ends = tables["round"].column("seq").to_pylist()
     everything = fm.read_run(whole)["log"]["events"]  # the last money moves after the last round
-    assert len(seqs) in (0, everything) or ends[-1] == seqs[-1], f"the log of {run} ends in the middle of a round"
+    assert len(seqs) in (0, everything) or ends[-1] == seqs[-1], (
+        f"the log of {run} ends in the middle of a round"
+    )
     for kind, table in tables.items():
         theirs = fm.read_events(whole, kind)
-        assert table.to_pylist() == theirs.slice(0, len(table)).to_pylist() or _same(table, theirs), (
-            f"{kind} differs in {run}"
-        )
+        assert table.to_pylist() == theirs.slice(0, len(table)).to_pylist() or _same(
+            table, theirs
+        ), f"{kind} differs in {run}"
     assert fm.sql(run, "select count(*) as n from bid").to_pylist()[0]["n"] == len(tables["bid"])
     return len(seqs)
 
@@ -134,7 +146,9 @@ def _same(table: Any, theirs: Any) -> bool:
     return repr(table.to_pylist()) == repr(theirs.slice(0, len(table)).to_pylist())
 
 
-def kill_and_compare(name: str, folder: Path, lot: random.Random, whole: Path, seconds: float, kills: int) -> list[int]:
+def kill_and_compare(
+    name: str, folder: Path, lot: random.Random, whole: Path, seconds: float, kills: int
+) -> list[int]:
     """A run killed up to so many times, its resumes too, then left alone; the last event readable after each kill."""
     out, seen = folder / f"run {lot.random()}", []
     what = json.dumps(MARKETS[name])
@@ -159,20 +173,32 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         whole = {market: folder / market for market in MARKETS}
-        seconds = {market: completed(path, json.dumps(MARKETS[market])) for market, path in whole.items()}
-        print("| market | events | runs | kills | kills with something to read |\n|---|---|---|---|---|", flush=True)
+        seconds = {
+            market: completed(path, json.dumps(MARKETS[market])) for market, path in whole.items()
+        }
+        print(
+            "| market | events | runs | kills | kills with something to read |\n|---|---|---|---|---|",
+            flush=True,
+        )
         done: dict[str, list[list[int]]] = {market: [] for market in MARKETS}
         while sum(len(seen) for runs in done.values() for seen in runs) < kills:
             for market in MARKETS:
                 wanted = min(
-                    lot.randint(1, KILLS_OF_ONE_RUN), kills - sum(len(seen) for runs in done.values() for seen in runs)
+                    lot.randint(1, KILLS_OF_ONE_RUN),
+                    kills - sum(len(seen) for runs in done.values() for seen in runs),
                 )
                 if wanted > 0:
-                    done[market].append(kill_and_compare(market, folder, lot, whole[market], seconds[market], wanted))
+                    done[market].append(
+                        kill_and_compare(
+                            market, folder, lot, whole[market], seconds[market], wanted
+                        )
+                    )
         for market, runs in done.items():
             seen = [last for run in runs for last in run]
             events = fm.read_run(whole[market])["log"]["events"]
-            print(f"| {market} | {events:,} | {len(runs)} | {len(seen)} | {sum(last > 0 for last in seen)} |")
+            print(
+                f"| {market} | {events:,} | {len(runs)} | {len(seen)} | {sum(last > 0 for last in seen)} |"
+            )
         total = sum(len(seen) for runs in done.values() for seen in runs)
         print(
             f"\n{total} kills in {sum(map(len, done.values()))} runs; every run ended with the bytes of an undisturbed one."

@@ -31,7 +31,11 @@ def main() -> None:
         shutil.rmtree(folder / "run", ignore_errors=True)
         fm.run(scenario, folder / "run", data=data)
 
-    sides = (ours, lambda: authors_way.run(scenario, data, loader=False), lambda: authors_way.run(scenario, data))
+    sides = (
+        ours,
+        lambda: authors_way.run(scenario, data, loader=False),
+        lambda: authors_way.run(scenario, data),
+    )
     mine, kinder, theirs = best_of(3, *sides)
     events = fm.read_run(folder / "run")["log"]["events"]
     shutil.rmtree(folder)

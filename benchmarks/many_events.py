@@ -17,7 +17,7 @@ import flmarket_sim as fm
 from benchmarks.disk import size
 from benchmarks.timing import peak_memory
 from flmarket_sim.eventlog import KINDS
-from flmarket_sim.scenario_file import build_scenario
+from flmarket_sim.scenario.scenario_file import build_scenario
 
 MARKET = {
     "data": {"name": "synthetic", "records": 200_000},
@@ -29,7 +29,9 @@ MEMORY = ("tenth", "end", "peak")
 EVENTS_PER_ROUND = 6_700  # a little less than what such rounds have
 QUERIES = {
     "events and mean time of every kind": "select kind, count(*) as events, avg(time) from ("
-    + " union all ".join(f"select '{kind}' as kind, time from {kind}{'s' * (kind == 'round')}" for kind in KINDS)
+    + " union all ".join(
+        f"select '{kind}' as kind, time from {kind}{'s' * (kind == 'round')}" for kind in KINDS
+    )
     + ") group by kind",
     "bids, asked and sold of every owner": "select b.sender, count(*) as bids, avg(b.value), sum(a.payment), sum(a.privacy_loss) "
     "from bid b join allocation a on a.receiver = b.sender and a.round = b.round group by b.sender",
@@ -69,7 +71,9 @@ def ask(out: Path) -> None:
 
 
 def own_process(*arguments: str) -> dict:
-    done = subprocess.run([sys.executable, "-m", "benchmarks.many_events", *arguments], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.many_events", *arguments], capture_output=True, text=True
+    )
     if done.returncode:
         sys.exit(done.stderr)
     return json.loads(done.stdout)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import flmarket_sim as fm
 from benchmarks.timing import peak_memory
-from flmarket_sim.scenario_file import build_scenario
+from flmarket_sim.scenario.scenario_file import build_scenario
 
 TABLE = {
     "rounds": 20,

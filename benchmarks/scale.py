@@ -32,7 +32,9 @@ Found = dict[int, dict[str, float]]
 def measure(case: dict[str, object]) -> dict[str, float] | None:
     """One process; None if it was ended because it took LIMIT seconds of processor time."""
     command = [sys.executable, "-m", "benchmarks.scale_case", json.dumps(case), str(LIMIT)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
     if done.returncode == -signal.SIGXCPU:
         return None
     if done.returncode:
@@ -59,8 +61,14 @@ def measured(axis: Axis, quick: bool, turns: int) -> dict[str, Found]:
                     several.setdefault(side.name, []).append(one)
         for name, seen in several.items():
             if name in open_sides:
-                found[name][size] = {key: statistics.median(one[key] for one in seen) for key in seen[0]}
-                print(f"   {axis.name} {size:>9,} {name}: {found[name][size]['seconds']:.3f} s", file=sys.stderr, flush=True)
+                found[name][size] = {
+                    key: statistics.median(one[key] for one in seen) for key in seen[0]
+                }
+                print(
+                    f"   {axis.name} {size:>9,} {name}: {found[name][size]['seconds']:.3f} s",
+                    file=sys.stderr,
+                    flush=True,
+                )
     return found
 
 
@@ -82,16 +90,29 @@ def chapter(axis: Axis, found: dict[str, Found], quick: bool) -> str:
     lines = [f"### {axis.title}", "", axis.setting, ""]
     if not quick:
         lines += [f"![{axis.title}: time, memory and bytes](figures/scale_{axis.name}.png)", ""]
-    lines += [f"| {axis.label} | side | time | memory above start | log on disk |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {axis.label} | side | time | memory above start | log on disk |",
+        "|---|---|---|---|---|",
+    ]
     for side in axis.sides:
         rows = found[side.name]
         for size, row in sorted(rows.items()):
-            lines.append(f"| {size:,} | {side.name} | {seconds(row)} | {amount(row, 'memory')} | {amount(row, 'bytes')} |")
-        missing = [size for size in sizes(side, quick) if size not in rows and (not rows or size > max(rows))]
+            lines.append(
+                f"| {size:,} | {side.name} | {seconds(row)} | {amount(row, 'memory')} | {amount(row, 'bytes')} |"
+            )
+        missing = [
+            size
+            for size in sizes(side, quick)
+            if size not in rows and (not rows or size > max(rows))
+        ]
         if missing:
-            lines.append(f"| {missing[0]:,} | {side.name} | not ended after {LIMIT} s, imports included | | |")
+            lines.append(
+                f"| {missing[0]:,} | {side.name} | not ended after {LIMIT} s, imports included | | |"
+            )
         slopes = [exponent(rows, key) if rows else math.nan for key in QUANTITIES]
-        lines.append(f"| exponent | {side.name} | {' | '.join('' if math.isnan(s) else f'**{s:.2f}**' for s in slopes)} |")
+        lines.append(
+            f"| exponent | {side.name} | {' | '.join('' if math.isnan(s) else f'**{s:.2f}**' for s in slopes)} |"
+        )
     return "\n".join([*lines, "", *comparisons(axis, found)])
 
 
@@ -101,14 +122,24 @@ def comparisons(axis: Axis, found: dict[str, Found]) -> list[str]:
     for side in axis.sides[1:]:
         if not side.name.startswith(("the authors", "before", "no learning, before")):
             continue
-        base = axis.sides[1] if side.name.startswith("the authors") and axis.name in ("bidders", "rounds") else axis.sides[0]
+        base = (
+            axis.sides[1]
+            if side.name.startswith("the authors") and axis.name in ("bidders", "rounds")
+            else axis.sides[0]
+        )
         both = set(found[base.name]) & set(found[side.name])
         if both:
             size = max(both)
             ours, theirs = found[base.name][size], found[side.name][size]
-            memory = f", memory above start {theirs['memory'] / ours['memory']:.1f} times" if ours["memory"] > 0 else ""
+            memory = (
+                f", memory above start {theirs['memory'] / ours['memory']:.1f} times"
+                if ours["memory"] > 0
+                else ""
+            )
             ratio = theirs["seconds"] / ours["seconds"]
-            said.append(f"At {size:,}, *{side.name}* against *{base.name}*: time {ratio:.1f} times{memory}.")
+            said.append(
+                f"At {size:,}, *{side.name}* against *{base.name}*: time {ratio:.1f} times{memory}."
+            )
     return said
 
 
@@ -134,15 +165,33 @@ def worst(everything: dict[str, dict[str, Found]]) -> str:
         if (rows := everything[axis.name][side.name])
     ]
     largest = sorted((pair for pair in slopes if not math.isnan(pair[0])), reverse=True)[:3]
-    return "Largest exponents of the package now: " + "; ".join(f"{slope:.2f}, {what}" for slope, what in largest) + "."
+    return (
+        "Largest exponents of the package now: "
+        + "; ".join(f"{slope:.2f}, {what}" for slope, what in largest)
+        + "."
+    )
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--quick", action="store_true", help="without the largest sizes, in one turn, without figures")
-    options.add_argument("--turns", type=int, default=TURNS, help="measurements of each size, of which the median counts")
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument(
-        "--axis", choices=[axis.name for axis in AXES], action="append", help="only this one; may be repeated"
+        "--quick",
+        action="store_true",
+        help="without the largest sizes, in one turn, without figures",
+    )
+    options.add_argument(
+        "--turns",
+        type=int,
+        default=TURNS,
+        help="measurements of each size, of which the median counts",
+    )
+    options.add_argument(
+        "--axis",
+        choices=[axis.name for axis in AXES],
+        action="append",
+        help="only this one; may be repeated",
     )
     chosen = options.parse_args()
     axes = [axis for axis in AXES if chosen.axis is None or axis.name in chosen.axis]
@@ -156,7 +205,11 @@ def main() -> None:
         FIGURES.mkdir(exist_ok=True)
         for axis in axes:
             draw(axis, everything[axis.name], FIGURES / f"scale_{axis.name}.png")
-    often = "once" if turns == 1 else f"medians of {turns} turns (one, where it takes more than {LONG:.0f} s)"
+    often = (
+        "once"
+        if turns == 1
+        else f"medians of {turns} turns (one, where it takes more than {LONG:.0f} s)"
+    )
     print(
         f"""## Scale: how time, memory and bytes grow
 

@@ -27,10 +27,13 @@ class Axis:
     sides: tuple[Side, ...]
 
 
-def table(owners: int, bidders: int, rounds: int, records: int, model: dict[str, Any], **data: int) -> dict[str, Any]:
+def table(
+    owners: int, bidders: int, rounds: int, records: int, model: dict[str, Any], **data: int
+) -> dict[str, Any]:
     return {
         "rounds": rounds,
-        "data": {"name": "synthetic", "records": records, "features": 10, "test_records": 200} | data,
+        "data": {"name": "synthetic", "records": records, "features": 10, "test_records": 200}
+        | data,
         "owners": {"count": owners, "partition": {"name": "iid", "sigma": 1.0, "minimum": 5}},
         "market": {"bidders": bidders},
         "model": {"evaluate_every": 10**6} | model,

@@ -19,10 +19,10 @@ import flmarket_sim as fm
 from benchmarks import former
 from benchmarks.timing import peak_memory
 from flmarket_sim.learning.dataset import Dataset
+from flmarket_sim.plugins.registry import datasets
 from flmarket_sim.randomness import Streams
-from flmarket_sim.registry import datasets
-from flmarket_sim.scenario import Scenario
-from flmarket_sim.scenario_file import build_scenario
+from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.scenario.scenario_file import build_scenario
 
 
 def market(table: dict[str, Any]) -> dict[str, float]:
@@ -74,7 +74,11 @@ def auction(bidders: int) -> dict[str, float]:
     rate = rng.uniform(0.5, 1.5, (1, bidders))
     rate[0, 0] = 0.8
     truth = fm.Profiles(np.zeros((1, bidders), int), rate, np.ones((1, bidders)), size)
-    bids, money, critical = truth.bids(), 0.4 * truth.total_value(), fm.auctions.create("all-in-critical")
+    bids, money, critical = (
+        truth.bids(),
+        0.4 * truth.total_value(),
+        fm.auctions.create("all-in-critical"),
+    )
     began = time.process_time()
     critical.decide(bids, money, rng)
     return {"seconds": time.process_time() - began, "memory": peak_memory() - began_with}

@@ -21,15 +21,34 @@ PANELS = (
 
 
 def draw(axis: Axis, found: dict[str, dict[int, dict[str, float]]], path: Path) -> None:
-    panels = [panel for panel in PANELS if any(row.get(panel[0], 0) > 0 for rows in found.values() for row in rows.values())]
-    figure, places = plt.subplots(1, len(panels), figsize=(3.7 * len(panels), 3.6), layout="constrained")
+    panels = [
+        panel
+        for panel in PANELS
+        if any(row.get(panel[0], 0) > 0 for rows in found.values() for row in rows.values())
+    ]
+    figure, places = plt.subplots(
+        1, len(panels), figsize=(3.7 * len(panels), 3.6), layout="constrained"
+    )
     for place, (key, label, unit) in zip(places, panels, strict=True):
         for number, side in enumerate(axis.sides):
-            points = [(size, row[key] / unit) for size, row in sorted(found[side.name].items()) if row.get(key, 0) > 0]
+            points = [
+                (size, row[key] / unit)
+                for size, row in sorted(found[side.name].items())
+                if row.get(key, 0) > 0
+            ]
             if points:
                 x, y = zip(*points, strict=True)
-                dashed = "--" if side.name.startswith(("the authors", "before", "no learning, before")) else "-"
-                style = {"marker": MARKERS[number], "color": COLOURS[number], "linestyle": dashed, "markersize": 4}
+                dashed = (
+                    "--"
+                    if side.name.startswith(("the authors", "before", "no learning, before"))
+                    else "-"
+                )
+                style = {
+                    "marker": MARKERS[number],
+                    "color": COLOURS[number],
+                    "linestyle": dashed,
+                    "markersize": 4,
+                }
                 place.plot(x, y, label=side.name, **style)
         place.set(xscale="log", yscale="log", xlabel=axis.label, ylabel=label)
         low, high = place.get_ylim()
@@ -41,6 +60,13 @@ def draw(axis: Axis, found: dict[str, dict[int, dict[str, float]]], path: Path) 
         place.set_axisbelow(True)
         place.spines[["top", "right"]].set_visible(False)
     handles, labels = places[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), fontsize="small", frameon=False)
+    figure.legend(
+        handles,
+        labels,
+        loc="outside upper center",
+        ncols=len(labels),
+        fontsize="small",
+        frameon=False,
+    )
     figure.savefig(path, dpi=150)
     plt.close(figure)

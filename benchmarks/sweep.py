@@ -14,10 +14,10 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
+from flmarket_sim.experiments.market_runs import load_data
 from flmarket_sim.market.simulation import rounds_only
-from flmarket_sim.study.runs import load_data
-from flmarket_sim.study.sweep import run_sweep
-from flmarket_sim.study.sweep_file import parse_sweep
+from flmarket_sim.sweep.sweep_plan import parse_sweep
+from flmarket_sim.sweep.sweep_runs import run_sweep
 
 MARKET = """
 rounds = 100
@@ -34,7 +34,9 @@ TURNS = 4  # the sides take turns: a machine that is busy for a while is busy fo
 
 def runs_alone(text: str, first: int = 0, step: int = 1) -> float:
     """Seconds that every `step`-th run takes, one after the other in this process, loading apart."""
-    scenarios = [run.scenario for run in parse_sweep(text).runs if run.scenario is not None][first::step]
+    scenarios = [run.scenario for run in parse_sweep(text).runs if run.scenario is not None][
+        first::step
+    ]
     data = load_data(scenarios[0])
     began = time.perf_counter()
     for scenario in scenarios:
@@ -62,7 +64,9 @@ def main() -> None:
             began = time.perf_counter()
             run_sweep(parse_sweep(text), folder / f"{turn} {side}", workers)
             seconds[side] += time.perf_counter() - began
-        same = {(folder / f"{turn} {side}" / "summary.parquet").read_bytes() for side in ("one", "two")}
+        same = {
+            (folder / f"{turn} {side}" / "summary.parquet").read_bytes() for side in ("one", "two")
+        }
         assert len(same) == 1, "one and two processes must give the same bytes"
     shutil.rmtree(folder)
     count = turns * seeds * 20

@@ -9,9 +9,9 @@ from pathlib import Path
 import simpy
 
 from benchmarks.timing import best_of
-from flmarket_sim.eventlog import EventLog
+from flmarket_sim.eventlog import ParquetLog
 from flmarket_sim.market.simulation import build_world, simulate
-from flmarket_sim.scenario_file import build_scenario
+from flmarket_sim.scenario.scenario_file import build_scenario
 
 BARE = 200_000
 
@@ -51,7 +51,7 @@ def main() -> None:
         scenario = build_scenario(table)
         worlds = []
         for turn in range(7):
-            log = EventLog(folder / f"{bidders}-{turn}", ("buyer",))
+            log = ParquetLog(folder / f"{bidders}-{turn}", ("buyer",))
             worlds.append(build_world(scenario, log))
         seen = []
 

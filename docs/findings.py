@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from flmarket_sim.report.study import shown
+from flmarket_sim.report.study_folder import shown
 
 HERE = Path(__file__).parent
 PAGE, KEPT = HERE / "findings.md", HERE / "findings"
@@ -26,7 +26,9 @@ PUBLISHED = {
     "8-reg_nslkdd_iid.pt": "m-regretnet",
     "reg_nslkdd_iid.pt": "regretnet",
 }
-STUDIES: dict[str, tuple[str, bool]] = {  # name on the page: scenario, whether it is asked of the authors' weights
+STUDIES: dict[
+    str, tuple[str, bool]
+] = {  # name on the page: scenario, whether it is asked of the authors' weights
     "single-minded": ("single-minded", False),
     "misreport-gain": ("misreport-gain", False),
     "misreport-gain-published": ("misreport-gain", True),
@@ -39,7 +41,9 @@ STUDIES: dict[str, tuple[str, bool]] = {  # name on the page: scenario, whether 
     "false-names": ("false-names", False),
     "arbitrage": ("arbitrage", False),
 }
-COLUMNS: dict[str, tuple[str, ...]] = {  # what the page shows of a wide table; the rest is in the study's own files
+COLUMNS: dict[
+    str, tuple[str, ...]
+] = {  # what the page shows of a wide table; the rest is in the study's own files
     "rest-point": (
         "auction",
         "rest",
@@ -61,7 +65,14 @@ COLUMNS: dict[str, tuple[str, ...]] = {  # what the page shows of a wide table; 
         "spent share",
         "surplus share",
     ),
-    "learners": ("auction", "behaviour", "asked factor", "budget share", "advantage", "bound of data"),
+    "learners": (
+        "auction",
+        "behaviour",
+        "asked factor",
+        "budget share",
+        "advantage",
+        "bound of data",
+    ),
     "arbitrage": ("auction", "owners", "purchases", "budget ratio", "spending ratio"),
 }
 
@@ -75,15 +86,24 @@ def run(name: str, authors: Path | None) -> None:
             print(f"{name}: skipped, it needs --authors DIR")
             return
         files = [
-            (file, mechanism) for file, mechanism in PUBLISHED.items() if scenario == "published-regret" or "dm" in mechanism
+            (file, mechanism)
+            for file, mechanism in PUBLISHED.items()
+            if scenario == "published-regret" or "dm" in mechanism
         ]
         listed = ", ".join(json.dumps(f"{mechanism}@{authors / file}") for file, mechanism in files)
         settings = ["--set", f"study.auctions=[{listed}]"]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
-        command = [str(Path(sys.executable).with_name("flmarket")), "study", f"scenarios/studies/{scenario}.toml", *settings]
+        command = [
+            str(Path(sys.executable).with_name("flmarket")),
+            "study",
+            f"scenarios/studies/{scenario}.toml",
+            *settings,
+        ]
         print(f"{name} ...", flush=True)
-        subprocess.run([*command, "--out", str(out)], check=True, cwd=HERE.parent, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [*command, "--out", str(out)], check=True, cwd=HERE.parent, stdout=subprocess.DEVNULL
+        )
         facts = json.loads((out / "study.json").read_text())
         rows = shown(pq.read_table(out / "rows.parquet").to_pylist())
         KEPT.mkdir(exist_ok=True)
@@ -99,7 +119,9 @@ def by_budget(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     wide: dict[str, dict[str, str]] = {}
     for row in rows:
         cell = f"{row['gain over cost']}; {float(row['share gaining'].split()[0]):.0%}"
-        wide.setdefault(row["auction"], {"auction": row["auction"]})[f"budget {row['budget factor']}"] = cell
+        wide.setdefault(row["auction"], {"auction": row["auction"]})[
+            f"budget {row['budget factor']}"
+        ] = cell
     return list(wide.values())
 
 
@@ -120,15 +142,21 @@ def table(name: str) -> str:
 
 def page(text: str) -> str:
     """The page with every marked table made from what is kept."""
-    marks = re.compile(r"(<!-- made by docs\.findings: ([\w-]+) -->\n)(?:(?!<!-- ).*\n)*(<!-- end -->)")
+    marks = re.compile(
+        r"(<!-- made by docs\.findings: ([\w-]+) -->\n)(?:(?!<!-- ).*\n)*(<!-- end -->)"
+    )
     return marks.sub(lambda found: f"{found[1]}{table(found[2])}\n{found[3]}", text)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *STUDIES], help="studies; all by default")
-    parser.add_argument("--authors", type=Path, help="directory of the authors' published .pt files")
-    parser.add_argument("--page", action="store_true", help="only put the kept tables into the page")
+    parser.add_argument(
+        "--authors", type=Path, help="directory of the authors' published .pt files"
+    )
+    parser.add_argument(
+        "--page", action="store_true", help="only put the kept tables into the page"
+    )
     arguments = parser.parse_args()
     for name in [] if arguments.page else arguments.names or STUDIES:
         run(name, None if arguments.authors is None else arguments.authors.resolve())

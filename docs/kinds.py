@@ -15,12 +15,16 @@ BETWEEN = re.compile(r"(<!-- made by:.*?-->\n).*?(\n<!-- end -->)", re.DOTALL)
 def table() -> str:
     lines = ["| kind | column | type | seen by | meaning |", "|---|---|---|---|---|"]
     for name, columns in KINDS.items():
-        kind = f"{name}: {', '.join(f'{sender} to {receiver}' for sender, receiver in PARTIES[name])}"
+        kind = (
+            f"{name}: {', '.join(f'{sender} to {receiver}' for sender, receiver in PARTIES[name])}"
+        )
         for column in columns:
             shown = "name" if column.names is not None else str(column.type)
             values = f" ({', '.join(column.names)})" if column.names else ""
             seen = ", ".join(seen_by(name, column)) or "nobody"
-            lines.append(f"| {kind} | {column.name} | {shown} | {seen} | {column.meaning}{values} |")
+            lines.append(
+                f"| {kind} | {column.name} | {shown} | {seen} | {column.meaning}{values} |"
+            )
             kind = ""
     return "\n".join(lines)
 

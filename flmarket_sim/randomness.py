@@ -48,7 +48,9 @@ class Streams:
         sequence = np.random.SeedSequence(self.seed, spawn_key=(int(purpose), *key))
         return np.random.Generator(np.random.Philox(sequence))
 
-    def per_owner(self, purpose: Purpose, owners: NDArray[np.int64], width: int, *key: int) -> Floats:
+    def per_owner(
+        self, purpose: Purpose, owners: NDArray[np.int64], width: int, *key: int
+    ) -> Floats:
         """(len(owners), width) uniform numbers in [0, 1), each owner's own for this purpose and key."""
         blocks, inverse = np.unique(owners // BLOCK, return_inverse=True)
         table = np.empty((len(blocks), BLOCK, width))

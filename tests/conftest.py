@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -12,12 +9,10 @@ import flmarket_sim as fm
 from flmarket_sim.errors import DataError
 from flmarket_sim.learning.nsl_kdd import NslKdd
 from flmarket_sim.randomness import Streams
-from flmarket_sim.scenario_file import build_scenario
+from flmarket_sim.scenario.scenario_file import build_scenario
 
 settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("suite")
-
-ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -44,17 +39,11 @@ def market(tmp_path):
     def run(**tables):
         nonlocal count
         count += 1
-        data = {"rounds": 4, "data": {"name": "synthetic", "records": 4000}, "model": {"name": "none"}} | tables
+        data = {
+            "rounds": 4,
+            "data": {"name": "synthetic", "records": 4000},
+            "model": {"name": "none"},
+        } | tables
         return fm.run(build_scenario(data), tmp_path / f"run {count}").path
 
     return run
-
-
-def random_profiles(rng: np.random.Generator, markets: int, n: int, families=("linear", "quadratic", "sqrt", "exponential")):
-    """Profiles like the paper's, with heavy-tailed sizes."""
-    return fm.Profiles(
-        rng.choice(list(families), (markets, n)),
-        rng.uniform(0.5, 1.5, (markets, n)),
-        rng.uniform(0.5, 2.0, (markets, n)),
-        np.floor(rng.lognormal(3.0, 1.5, (markets, n))) + 1,
-    )

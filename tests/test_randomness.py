@@ -8,7 +8,9 @@ def test_an_owners_numbers_do_not_depend_on_who_else_is_asked():
     owners = np.array([3, BLOCK + 1, 7, 5 * BLOCK])
     together = streams.per_owner(Purpose.WORLD, owners, 4, 0, 9)
     for row, owner in enumerate(owners):
-        assert (streams.per_owner(Purpose.WORLD, np.array([owner]), 4, 0, 9)[0] == together[row]).all()
+        assert (
+            streams.per_owner(Purpose.WORLD, np.array([owner]), 4, 0, 9)[0] == together[row]
+        ).all()
 
 
 def test_numbers_differ_by_seed_purpose_owner_and_round():

@@ -39,7 +39,10 @@ def build(out: Path) -> tuple[Path, Path]:
         os.chdir(copy)
         try:
             with contextlib.redirect_stdout(io.StringIO()):  # a long list of copied files
-                wheel, sdist = build_meta.build_wheel(str(out.resolve())), build_meta.build_sdist(str(out.resolve()))
+                wheel, sdist = (
+                    build_meta.build_wheel(str(out.resolve())),
+                    build_meta.build_sdist(str(out.resolve())),
+                )
         finally:
             os.chdir(here)
     return out / wheel, out / sdist

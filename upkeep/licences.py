@@ -17,7 +17,19 @@ from upkeep.pins import ROOT, Pin, pins, requirement_files
 
 PAGE = ROOT / "THIRD_PARTY.md"
 ACCEPTED = {
-    *("MIT", "MIT-0", "MIT-CMU", "ISC", "0BSD", "BSD", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "BSL-1.0", "Zlib"),
+    *(
+        "MIT",
+        "MIT-0",
+        "MIT-CMU",
+        "ISC",
+        "0BSD",
+        "BSD",
+        "BSD-2-Clause",
+        "BSD-3-Clause",
+        "Apache-2.0",
+        "BSL-1.0",
+        "Zlib",
+    ),
     *("PSF-2.0", "CC0-1.0", "Unlicense", "Apache-2.0 WITH LLVM-exception"),
     "MPL-2.0",  # asks for its own files to stay open, not for ours
 }
@@ -60,7 +72,9 @@ def licence(name: str) -> str:
     for text in stated:
         if text not in ("", "UNKNOWN") and len(text) < 120 and "\n" not in text:
             return SPELLINGS.get(text.strip(), text.strip())
-    classes = [c.split(" :: ")[-1] for c in about.get_all("Classifier") or () if c.startswith("License ::")]
+    classes = [
+        c.split(" :: ")[-1] for c in about.get_all("Classifier") or () if c.startswith("License ::")
+    ]
     return " OR ".join(SPELLINGS.get(c, c) for c in classes) or "not stated"
 
 
@@ -72,7 +86,10 @@ def accepted(expression: str) -> bool:
 
 def direct() -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    asked = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    asked = [
+        *project["dependencies"],
+        *(one for extra in project["optional-dependencies"].values() for one in extra),
+    ]
     return {canonicalize_name(Requirement(text).name) for text in asked}
 
 
@@ -90,11 +107,17 @@ def title(path: Path) -> str:
 
 
 def row(pin: Pin, ours: set[str], expression: str) -> str:
-    return f"| {f'**{pin.name}**' if pin.name in ours else pin.name} | {pin.version} | {expression} |"
+    return (
+        f"| {f'**{pin.name}**' if pin.name in ours else pin.name} | {pin.version} | {expression} |"
+    )
 
 
 def stated_on_page() -> dict[Pin, str]:
-    rows = re.findall(r"^\| \**([\w.-]+?)\** \| (\d[^| ]*) \| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| \**([\w.-]+?)\** \| (\d[^| ]*) \| (.+) \|$",
+        PAGE.read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
     return {Pin(name, version): expression for name, version, expression in rows}
 
 
@@ -113,7 +136,12 @@ def page() -> str:
                     f"{pin.name}: {expression!r} is not an accepted licence; look at it, then see {__name__}.ACCEPTED"
                 )
             rows.append(row(pin, ours, expression))
-        parts.append("\n".join([f"## {title(path)}\n", "| package | version | licence |", "|---|---|---|", *rows]) + "\n")
+        parts.append(
+            "\n".join(
+                [f"## {title(path)}\n", "| package | version | licence |", "|---|---|---|", *rows]
+            )
+            + "\n"
+        )
     if problems:
         raise SystemExit("\n".join(problems))
     return "\n".join(parts)

@@ -33,7 +33,9 @@ HEAD = "# Made from the requirements files by 'make lock'. Linux (x86-64, arm64)
 
 def fits(tag: Tag) -> bool:
     """A wheel with this tag can be installed on one of our platforms."""
-    place = re.fullmatch(r"any|macosx_\w+|(many|musl)linux\w*_(x86_64|aarch64)|linux_(x86_64|aarch64)", tag.platform)
+    place = re.fullmatch(
+        r"any|macosx_\w+|(many|musl)linux\w*_(x86_64|aarch64)|linux_(x86_64|aarch64)", tag.platform
+    )
     if place is None:
         return False
     python = re.fullmatch(r"(py|cp)(\d)(\d*)", tag.interpreter)
@@ -54,7 +56,9 @@ def wanted(filename: str, pin: Pin) -> bool:
             usable = True
     except (InvalidWheelFilename, InvalidSdistFilename):
         return False
-    same = version == Version(pin.version) or Version(version.public) == Version(pin.version)  # 2.13.0+cpu is a 2.13.0
+    same = version == Version(pin.version) or Version(version.public) == Version(
+        pin.version
+    )  # 2.13.0+cpu is a 2.13.0
     return usable and name == canonicalize_name(pin.name) and same
 
 
@@ -72,7 +76,9 @@ class Index:
             yield from parse_links(page) if page else ()
         for folder in self._pages.find_links:
             if Path(folder).is_dir():
-                yield from (Link(file.resolve().as_uri()) for file in sorted(Path(folder).iterdir()))
+                yield from (
+                    Link(file.resolve().as_uri()) for file in sorted(Path(folder).iterdir())
+                )
 
     def hashes(self, pin: Pin) -> list[str]:
         found = set()
@@ -91,7 +97,9 @@ def _sha256(link: Link) -> str:
 
 
 def text(entries: list[tuple[Pin, list[str]]]) -> str:
-    parts = [str(pin) + "".join(f" \\\n    --hash=sha256:{h}" for h in found) for pin, found in entries]
+    parts = [
+        str(pin) + "".join(f" \\\n    --hash=sha256:{h}" for h in found) for pin, found in entries
+    ]
     return HEAD + "\n".join(parts) + "\n"
 
 

@@ -25,7 +25,10 @@ VERDICTS = {
     24: "killed",
     -24: "killed",
 }
-VERDICTS |= {152: "killed", 255: "killed"}  # these and 24, 36: a mutant that runs for ever is noticed
+VERDICTS |= {
+    152: "killed",
+    255: "killed",
+}  # these and 24, 36: a mutant that runs for ever is noticed
 COLUMNS = ("killed", "survived", "untested", "not run")
 
 
@@ -36,7 +39,9 @@ def verdicts(folder: Path) -> dict[str, dict[str, str]]:
         codes = json.loads(file.read_text(encoding="utf-8"))["exit_code_by_key"]
         if codes:
             module = str(file.relative_to(folder / "flmarket_sim")).removesuffix(".py.meta")
-            found[module] = {mutant: VERDICTS.get(code, "not run") for mutant, code in codes.items()}
+            found[module] = {
+                mutant: VERDICTS.get(code, "not run") for mutant, code in codes.items()
+            }
     return found
 
 
@@ -48,15 +53,25 @@ def table(found: dict[str, dict[str, str]]) -> str:
         rows.append((module, counts))
     rows.append(("all", total))
     lines = [
-        f"| {module} | {sum(c.values())} | " + " | ".join(str(c[column]) for column in COLUMNS) + " |" for module, c in rows
+        f"| {module} | {sum(c.values())} | "
+        + " | ".join(str(c[column]) for column in COLUMNS)
+        + " |"
+        for module, c in rows
     ]
-    return "\n".join([f"| module | mutants | {' | '.join(COLUMNS)} |", "|---|---:|---:|---:|---:|---:|", *lines])
+    return "\n".join(
+        [f"| module | mutants | {' | '.join(COLUMNS)} |", "|---|---:|---:|---:|---:|---:|", *lines]
+    )
 
 
 def main() -> None:
     if "--report" not in sys.argv:
         env = os.environ | {"OMP_NUM_THREADS": "1"}
-        subprocess.run([sys.executable, "-m", "mutmut", "run", "--max-children", "1"], cwd=ROOT, env=env, check=True)
+        subprocess.run(
+            [sys.executable, "-m", "mutmut", "run", "--max-children", "1"],
+            cwd=ROOT,
+            env=env,
+            check=True,
+        )
     found = verdicts(ROOT / "mutants")
     if not found:
         raise SystemExit("there is nothing in mutants/ yet: run 'make mutants'")

@@ -16,12 +16,20 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-APART = {"torch": "requirements-torch.lock"}  # packages with a lock of their own (CONTRIBUTING.md says why)
+APART = {
+    "torch": "requirements-torch.lock"
+}  # packages with a lock of their own (CONTRIBUTING.md says why)
 PLATFORMS = tuple(
-    {"sys_platform": system, "platform_system": name, "os_name": "posix", "platform_machine": machine}
+    {
+        "sys_platform": system,
+        "platform_system": name,
+        "os_name": "posix",
+        "platform_machine": machine,
+    }
     | {"python_version": python, "python_full_version": f"{python}.0"}
     for (system, name, machines), python in product(
-        (("linux", "Linux", ("x86_64", "aarch64")), ("darwin", "Darwin", ("x86_64", "arm64"))), ("3.11", "3.12", "3.13")
+        (("linux", "Linux", ("x86_64", "aarch64")), ("darwin", "Darwin", ("x86_64", "arm64"))),
+        ("3.11", "3.12", "3.13"),
     )
     for machine in machines
 )
@@ -52,7 +60,9 @@ def all_pins() -> dict[str, str]:
     for path in requirement_files():
         for pin in pins(path):
             if found.setdefault(pin.name, pin.version) != pin.version:
-                raise SystemExit(f"{path.name}: {pin.name}=={pin.version}, but elsewhere it is {found[pin.name]}")
+                raise SystemExit(
+                    f"{path.name}: {pin.name}=={pin.version}, but elsewhere it is {found[pin.name]}"
+                )
     return found
 
 
@@ -60,7 +70,12 @@ def locked(path: Path) -> dict[Pin, list[str]]:
     """The hashes of every package in a lock."""
     text = path.read_text(encoding="utf-8").replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    return {_pin(line.split("--hash")[0].strip(), path): re.findall(r"--hash=sha256:([0-9a-f]{64})", line) for line in lines}
+    return {
+        _pin(line.split("--hash")[0].strip(), path): re.findall(
+            r"--hash=sha256:([0-9a-f]{64})", line
+        )
+        for line in lines
+    }
 
 
 def lock_contents() -> dict[str, list[Pin]]:
@@ -98,7 +113,9 @@ def unpinned() -> Iterator[str]:
             missing = needs(name) - set(known)
         except metadata.PackageNotFoundError:
             continue
-        yield from (f"{name} needs {other}, which no requirements file pins" for other in sorted(missing))
+        yield from (
+            f"{name} needs {other}, which no requirements file pins" for other in sorted(missing)
+        )
 
 
 def _pin(text: str, path: Path) -> Pin:

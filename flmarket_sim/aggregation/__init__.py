@@ -1,11 +1,19 @@
 """Aggr: privacy losses and data sizes in, aggregation weights out. One idea a file."""
 
-from flmarket_sim.aggregation.contract import AggregationRule
 from flmarket_sim.aggregation.error_bound import ErrorBound, error_bound, error_bound_parts
-from flmarket_sim.registry import aggregation as _registry
+from flmarket_sim.aggregation.rule import AggregationRule
+from flmarket_sim.plugins.registry import aggregation as _registry
 
 names = _registry.names
 create = _registry.create
 register = _registry.register
 
-__all__ = ["AggregationRule", "ErrorBound", "create", "error_bound", "error_bound_parts", "names", "register"]
+__all__ = [
+    "AggregationRule",
+    "ErrorBound",
+    "create",
+    "error_bound",
+    "error_bound_parts",
+    "names",
+    "register",
+]

@@ -13,7 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flmarket_sim.aggregation.contract import LARGEST, Floats, check_inputs, data_shares, numbers, refuse
+from flmarket_sim.aggregation.rule import (
+    LARGEST,
+    Floats,
+    check_inputs,
+    data_shares,
+    numbers,
+    refuse,
+)
 from flmarket_sim.errors import InputError
 
 
@@ -26,11 +33,15 @@ class ErrorBound:
     squared_bias: Floats
 
 
-def error_bound_parts(weights: ArrayLike, privacy_loss: ArrayLike, data_size: ArrayLike, clip: float = 1.0) -> ErrorBound:
+def error_bound_parts(
+    weights: ArrayLike, privacy_loss: ArrayLike, data_size: ArrayLike, clip: float = 1.0
+) -> ErrorBound:
     loss, size = check_inputs(privacy_loss, data_size, clip)
     weight = numbers("weights", weights)
     if weight.shape != loss.shape:
-        raise InputError(f"weights must have the shape of privacy_loss {loss.shape}, got {weight.shape}")
+        raise InputError(
+            f"weights must have the shape of privacy_loss {loss.shape}, got {weight.shape}"
+        )
     refuse("weights", weight, np.abs(weight) <= LARGEST, f"be finite, and at most {LARGEST:g}")
     with np.errstate(divide="ignore", invalid="ignore"):
         noise = np.where(weight == 0, 0.0, 8.0 * clip**2 * (weight / loss) ** 2)
@@ -40,6 +51,8 @@ def error_bound_parts(weights: ArrayLike, privacy_loss: ArrayLike, data_size: Ar
     return ErrorBound(variance + squared_bias, variance, squared_bias)
 
 
-def error_bound(weights: ArrayLike, privacy_loss: ArrayLike, data_size: ArrayLike, clip: float = 1.0) -> Floats:
+def error_bound(
+    weights: ArrayLike, privacy_loss: ArrayLike, data_size: ArrayLike, clip: float = 1.0
+) -> Floats:
     """(K,) the bound; infinite where nobody sells or a weight sits on an owner who sold nothing."""
     return error_bound_parts(weights, privacy_loss, data_size, clip).total

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flmarket_sim.aggregation.contract import Floats, check_inputs, data_shares
+from flmarket_sim.aggregation.rule import Floats, check_inputs, data_shares
 
 MAX_STEPS = 200
 ROUNDING = 4e-16
@@ -31,7 +31,9 @@ def solve(inverse_variance: Floats, share: Floats, forgets_losers: bool, clip: f
     markets, n = inverse_variance.shape
     transposed = markets > n  # owners along the first axis: sums then add whole rows at once
     axis = 0 if transposed else 1
-    inv, w = (inverse_variance.T.copy(), share.T.copy()) if transposed else (inverse_variance, share)
+    inv, w = (
+        (inverse_variance.T.copy(), share.T.copy()) if transposed else (inverse_variance, share)
+    )
     scale = inv.sum(axis=axis, keepdims=True)
     inv = inv / scale
     w = w * (inv > 0)
@@ -47,7 +49,9 @@ def solve(inverse_variance: Floats, share: Floats, forgets_losers: bool, clip: f
     return np.asarray(weights.T if transposed else weights)
 
 
-def _root(inv: Floats, w: Floats, losers: Floats, pull: Floats, forgotten: Floats, axis: int) -> Floats:
+def _root(
+    inv: Floats, w: Floats, losers: Floats, pull: Floats, forgotten: Floats, axis: int
+) -> Floats:
     """The root u of g for every market, markets along the other axis. Markets leave the loop as they are solved."""
     root = np.ones_like(losers)
     unsolved = np.arange(root.size)
@@ -60,12 +64,18 @@ def _root(inv: Floats, w: Floats, losers: Floats, pull: Floats, forgotten: Float
         under = w - (u + pull * (2.0 * up - forgotten)) * inv
         below = under > 0
         g = up - (under * below).sum(axis=axis, keepdims=True) - losers
-        slope = up_slope + (1.0 + 2.0 * pull * up_slope) * (inv * below).sum(axis=axis, keepdims=True)
+        slope = up_slope + (1.0 + 2.0 * pull * up_slope) * (inv * below).sum(
+            axis=axis, keepdims=True
+        )
         rising = g >= 0
         high = np.where(rising, u, high)
         low = np.where(rising, low, u)
         step = u - g / np.maximum(slope, 1e-300)
-        done = (np.abs(g) <= ROUNDING) | (np.abs(step - u) <= ROUNDING * u) | (high - low <= ROUNDING * high)
+        done = (
+            (np.abs(g) <= ROUNDING)
+            | (np.abs(step - u) <= ROUNDING * u)
+            | (high - low <= ROUNDING * high)
+        )
         if done.any():
             root.flat[unsolved] = u.ravel()
             left = np.flatnonzero(~done)
@@ -73,7 +83,8 @@ def _root(inv: Floats, w: Floats, losers: Floats, pull: Floats, forgotten: Float
                 return root
             unsolved = unsolved[left]
             inv, w, losers, pull, forgotten, u, low, high, step = (
-                np.take(a, left, axis=1 - axis) for a in (inv, w, losers, pull, forgotten, u, low, high, step)
+                np.take(a, left, axis=1 - axis)
+                for a in (inv, w, losers, pull, forgotten, u, low, high, step)
             )
         inside = (step > low) & (step < high)
         u = np.where(inside, step, 0.5 * (low + high))
@@ -82,7 +93,12 @@ def _root(inv: Floats, w: Floats, losers: Floats, pull: Floats, forgotten: Float
 
 
 def optimal_weights(
-    privacy_loss: ArrayLike, data_size: ArrayLike, clip: float, *, winners_only: bool, forgets_losers: bool
+    privacy_loss: ArrayLike,
+    data_size: ArrayLike,
+    clip: float,
+    *,
+    winners_only: bool,
+    forgets_losers: bool,
 ) -> Floats:
     loss, size = check_inputs(privacy_loss, data_size, clip)
     share = data_shares(size)
@@ -108,7 +124,9 @@ class OptAggr:
     name = "opt-aggr"
 
     def weights(self, privacy_loss: ArrayLike, data_size: ArrayLike, clip: float = 1.0) -> Floats:
-        return optimal_weights(privacy_loss, data_size, clip, winners_only=False, forgets_losers=False)
+        return optimal_weights(
+            privacy_loss, data_size, clip, winners_only=False, forgets_losers=False
+        )
 
 
 class OptAggrPaper:
@@ -117,7 +135,9 @@ class OptAggrPaper:
     name = "opt-aggr-paper"
 
     def weights(self, privacy_loss: ArrayLike, data_size: ArrayLike, clip: float = 1.0) -> Floats:
-        return optimal_weights(privacy_loss, data_size, clip, winners_only=False, forgets_losers=True)
+        return optimal_weights(
+            privacy_loss, data_size, clip, winners_only=False, forgets_losers=True
+        )
 
 
 class OptAggrWinners:
@@ -126,4 +146,6 @@ class OptAggrWinners:
     name = "opt-aggr-winners"
 
     def weights(self, privacy_loss: ArrayLike, data_size: ArrayLike, clip: float = 1.0) -> Floats:
-        return optimal_weights(privacy_loss, data_size, clip, winners_only=True, forgets_losers=False)
+        return optimal_weights(
+            privacy_loss, data_size, clip, winners_only=True, forgets_losers=False
+        )

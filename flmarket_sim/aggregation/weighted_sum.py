@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-COLUMNS = 2**15  # parameters at once; a multiple of what BLAS does at once, so that cutting moves no sum
+COLUMNS = (
+    2**15
+)  # parameters at once; a multiple of what BLAS does at once, so that cutting moves no sum
 
 
 def weighted_sum(weights: Floats, gradients: Sequence[Floats]) -> Floats:

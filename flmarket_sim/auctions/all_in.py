@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from flmarket_sim.auctions.contract import Floats, Outcome, check_budget
+from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
 from flmarket_sim.auctions.greedy import Sorted, admit
-from flmarket_sim.bids import BidBatch
+from flmarket_sim.owners.bids import BidBatch
 
 
 def all_in_limit(ranked: Sorted, budget: Floats) -> Floats:
@@ -34,4 +34,6 @@ class AllIn:
         total = sold.sum(axis=1, keepdims=True)
         share = np.divide(sold, total, out=np.zeros_like(sold), where=total > 0)
         winners = ranked.restore(won)
-        return Outcome(np.where(winners, bids.privacy_budget, 0.0), ranked.restore(share * budget[:, None]))
+        return Outcome(
+            np.where(winners, bids.privacy_budget, 0.0), ranked.restore(share * budget[:, None])
+        )

@@ -6,16 +6,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.auctions.all_in import all_in_limit
-from flmarket_sim.auctions.contract import Floats, Outcome, check_budget
+from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
 from flmarket_sim.auctions.greedy import STEPS, Sorted, admit, before
-from flmarket_sim.bids import BidBatch
+from flmarket_sim.owners.bids import BidBatch
 
 
 class AllInCritical:
     """All-in repaired: the same winners, each paid the highest unit valuation at which she would still have won."""
 
     name = "all-in-critical"
-    guarantees = {"truthful": "single-minded", "individually_rational": "any", "budget_feasible": "any"}
+    guarantees = {
+        "truthful": "single-minded",
+        "individually_rational": "any",
+        "budget_feasible": "any",
+    }
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)
@@ -45,7 +49,9 @@ def critical_unit_values(ranked: Sorted, won: NDArray[np.bool_], budget: Floats)
     row, place = np.nonzero(won)
     own = amount[row, place]
     money = budget[row]
-    sums = np.concatenate([before(np.where(won, amount, 0.0)), np.where(won, amount, 0.0).sum(1, keepdims=True)], 1)
+    sums = np.concatenate(
+        [before(np.where(won, amount, 0.0)), np.where(won, amount, 0.0).sum(1, keepdims=True)], 1
+    )
     at = np.maximum(first_refusal[row], place + 1)
     total = sums[row, at] - own
     best = unit[row, at - 1]
@@ -68,12 +74,20 @@ def critical_unit_values(ranked: Sorted, won: NDArray[np.bool_], budget: Floats)
     for k in np.unique(row[active]).tolist():
         mine = active[row[active] == k]
         begin = np.maximum(first_refusal[k], place[mine] + 1)
-        threshold[k, place[mine]] = far_thresholds(unit[k], amount[k], won[k], sums[k], float(budget[k]), begin, own[mine])
+        threshold[k, place[mine]] = far_thresholds(
+            unit[k], amount[k], won[k], sums[k], float(budget[k]), begin, own[mine]
+        )
     return threshold
 
 
 def far_thresholds(
-    unit: Floats, amount: Floats, won: NDArray[np.bool_], sums: Floats, money: float, begin: NDArray[np.int64], own: Floats
+    unit: Floats,
+    amount: Floats,
+    won: NDArray[np.bool_],
+    sums: Floats,
+    money: float,
+    begin: NDArray[np.int64],
+    own: Floats,
 ) -> Floats:
     """Where the walks of one market's winners end, without walking: n log n for all of them, for markets where walks are long.
 

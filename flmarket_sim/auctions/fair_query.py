@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flmarket_sim.auctions.contract import Floats, Outcome, check_budget
-from flmarket_sim.bids import BidBatch
+from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
+from flmarket_sim.owners.bids import BidBatch
 
 
 class FairQuery:
@@ -26,7 +26,9 @@ class FairQuery:
             return Outcome(losses, payments)
         order = np.argsort(bids.full_value, axis=1, kind="stable")
         value = np.take_along_axis(bids.full_value, order, axis=1)
-        smallest = np.minimum.accumulate(np.take_along_axis(bids.privacy_budget, order, axis=1), axis=1)
+        smallest = np.minimum.accumulate(
+            np.take_along_axis(bids.privacy_budget, order, axis=1), axis=1
+        )
         k = np.arange(1, n)
         loss = bids.privacy_budget.max(axis=1, keepdims=True) / (n - k)
         possible = (value[:, :-1] <= budget[:, None] / k) & (smallest[:, :-1] >= loss)

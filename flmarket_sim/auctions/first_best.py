@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flmarket_sim import valuation
 from flmarket_sim.aggregation.error_bound import error_bound
 from flmarket_sim.aggregation.opt_aggr import OptAggr
-from flmarket_sim.auctions.contract import Floats
+from flmarket_sim.auctions.auction import Floats
 from flmarket_sim.auctions.greedy import admit
-from flmarket_sim.bids import Profiles
 from flmarket_sim.errors import InputError
+from flmarket_sim.owners import valuation
+from flmarket_sim.owners.bids import Profiles
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,9 @@ class FirstBest:
     error_bound: Floats
 
 
-def first_best(truth: Profiles, budget: ArrayLike, clip: float = 1.0, steps: int = 250, starts: int = 6) -> FirstBest:
+def first_best(
+    truth: Profiles, budget: ArrayLike, clip: float = 1.0, steps: int = 250, starts: int = 6
+) -> FirstBest:
     """The best purchase found for each of the K markets of `truth`, with `starts` starts of `steps` steps each."""
     money = np.asarray(budget, np.float64)
     if money.shape != (truth.shape[0],) or not (np.isfinite(money) & (money >= 0)).all():
@@ -48,9 +50,13 @@ def first_best(truth: Profiles, budget: ArrayLike, clip: float = 1.0, steps: int
             _keep(best_loss, best_error, scarce, loss, _bound(loss, part, clip))
         step = part.family == valuation.STEP
         if step.any() and not step.all():
-            for whole in _step_sets(step, price / (part.data_size * part.privacy_budget), price, cash):
+            for whole in _step_sets(
+                step, price / (part.data_size * part.privacy_budget), price, cash
+            ):
                 left = cash - np.where(whole, price, 0.0).sum(axis=1)
-                rest = _descend(part, left, price, np.where(step, -60.0, np.log(price)), steps, clip)
+                rest = _descend(
+                    part, left, price, np.where(step, -60.0, np.log(price)), steps, clip
+                )
                 loss = np.where(whole, part.privacy_budget, np.where(step, 0.0, rest))
                 _keep(best_loss, best_error, scarce, loss, _bound(loss, part, clip))
     return FirstBest(best_loss, truth.value(best_loss).sum(axis=1), best_error)
@@ -60,7 +66,9 @@ def _bound(loss: Floats, truth: Profiles, clip: float) -> Floats:
     return error_bound(OptAggr().weights(loss, truth.data_size, clip), loss, truth.data_size, clip)
 
 
-def _keep(best_loss: Floats, best_error: Floats, rows: np.ndarray, loss: Floats, error: Floats) -> None:
+def _keep(
+    best_loss: Floats, best_error: Floats, rows: np.ndarray, loss: Floats, error: Floats
+) -> None:
     better = error < best_error[rows]
     best_loss[rows[better]] = loss[better]
     best_error[rows[better]] = error[better]
@@ -74,12 +82,16 @@ def _whole_sales(truth: Profiles, cash: Floats, price: Floats) -> list[Floats]:
         order = np.argsort(score, axis=1, kind="stable")
         asked = np.take_along_axis(price, order, 1)
         bought = np.zeros(price.shape, bool)
-        np.put_along_axis(bought, order, admit(asked, np.broadcast_to(cash[:, None], asked.shape)), 1)
+        np.put_along_axis(
+            bought, order, admit(asked, np.broadcast_to(cash[:, None], asked.shape)), 1
+        )
         found.append(np.where(bought, eb, 0.0))
     return found
 
 
-def _step_sets(step: NDArray[np.bool_], unit: Floats, price: Floats, cash: Floats) -> list[NDArray[np.bool_]]:
+def _step_sets(
+    step: NDArray[np.bool_], unit: Floats, price: Floats, cash: Floats
+) -> list[NDArray[np.bool_]]:
     """Step owners to buy whole before the rest of the money is spread: the cheapest none, one, two ... that can be paid."""
     order = np.argsort(np.where(step, unit, np.inf), axis=1, kind="stable")
     asked = np.take_along_axis(np.where(step, price, np.inf), order, 1)
@@ -90,7 +102,10 @@ def _step_sets(step: NDArray[np.bool_], unit: Floats, price: Floats, cash: Float
         np.put_along_axis(chosen, order, affordable & (np.arange(step.shape[1]) < count), 1)
         sets.append(chosen)
     if step.shape[1] > 1:  # and each of them alone
-        sets += [step & (price <= cash[:, None]) & (np.arange(step.shape[1]) == i) for i in range(step.shape[1])]
+        sets += [
+            step & (price <= cash[:, None]) & (np.arange(step.shape[1]) == i)
+            for i in range(step.shape[1])
+        ]
     return sets
 
 
@@ -109,7 +124,9 @@ def _starts(truth: Profiles, price: Floats, known: Floats, starts: int) -> list[
     return fixed
 
 
-def _descend(truth: Profiles, cash: Floats, price: Floats, logits: Floats, steps: int, clip: float) -> Floats:
+def _descend(
+    truth: Profiles, cash: Floats, price: Floats, logits: Floats, steps: int, clip: float
+) -> Floats:
     """Adam on the logits of the shares of money, along the envelope gradient of log ERR."""
     rule, size, codes, rate = OptAggr(), truth.data_size, truth.family, truth.rate
     z = logits - logits.mean(axis=1, keepdims=True)

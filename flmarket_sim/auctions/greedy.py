@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.bids import BidBatch
+from flmarket_sim.owners.bids import BidBatch
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -34,7 +34,9 @@ class Sorted:
         unit = bids.full_value / amount
         order = np.argsort(unit, axis=1, kind="stable")
         pick = np.take_along_axis
-        return cls(order, pick(unit, order, 1), pick(amount, order, 1), pick(bids.full_value, order, 1))
+        return cls(
+            order, pick(unit, order, 1), pick(amount, order, 1), pick(bids.full_value, order, 1)
+        )
 
     def restore(self, places: Values) -> Values:
         """Values by place back to values by owner."""

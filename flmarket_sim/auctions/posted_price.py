@@ -7,8 +7,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from flmarket_sim.auctions.contract import Floats, Outcome, check_budget
-from flmarket_sim.bids import BidBatch
+from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
+from flmarket_sim.owners.bids import BidBatch
 
 
 class PostedPrice:
@@ -21,7 +21,11 @@ class PostedPrice:
     """
 
     name = "posted-price"
-    guarantees = {"truthful": "single-minded", "individually_rational": "any", "budget_feasible": "any"}
+    guarantees = {
+        "truthful": "single-minded",
+        "individually_rational": "any",
+        "budget_feasible": "any",
+    }
 
     def __init__(self, price: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 2.0) -> None:
         self.price = price

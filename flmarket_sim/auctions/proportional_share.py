@@ -5,16 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from flmarket_sim.auctions.all_in import all_in_limit
-from flmarket_sim.auctions.contract import Floats, Outcome, check_budget
+from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
 from flmarket_sim.auctions.greedy import Sorted
-from flmarket_sim.bids import BidBatch
+from flmarket_sim.owners.bids import BidBatch
 
 
 class ProportionalShare:
     """Winners are the longest cheap prefix; the unit price is min(B / S, the next owner's unit valuation)."""
 
     name = "proportional-share"
-    guarantees = {"truthful": "single-minded", "individually_rational": "any", "budget_feasible": "any"}
+    guarantees = {
+        "truthful": "single-minded",
+        "individually_rational": "any",
+        "budget_feasible": "any",
+    }
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)

@@ -52,7 +52,13 @@ class _ColumnHash:
     def update(self, array: pa.Array) -> None:
         self.valid.update(np.asarray(array.is_valid()).tobytes())
         if pa.types.is_list(array.type):
-            self.lengths.update(array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
+            self.lengths.update(
+                array.value_lengths()
+                .fill_null(0)
+                .to_numpy(zero_copy_only=False)
+                .astype("<i8")
+                .tobytes()
+            )
             array = array.flatten()
         if pa.types.is_boolean(array.type):
             array = array.cast(pa.int8())
@@ -61,4 +67,6 @@ class _ColumnHash:
         self.values.update(np.ascontiguousarray(array.to_numpy(zero_copy_only=False)).tobytes())
 
     def hexdigest(self) -> str:
-        return hashlib.sha256(self.values.digest() + self.valid.digest() + self.lengths.digest()).hexdigest()
+        return hashlib.sha256(
+            self.values.digest() + self.valid.digest() + self.lengths.digest()
+        ).hexdigest()

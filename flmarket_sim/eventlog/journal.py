@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from flmarket_sim.durable import write_whole
 from flmarket_sim.eventlog.schema import arrow_schema
+from flmarket_sim.storage.atomic_files import write_whole
 
 HEAD = struct.Struct("<4sQI")
 MAGIC = b"FLMJ"
@@ -56,7 +56,10 @@ def read_journal(path: Path, until: int | None = None) -> Read:
     if until is not None and seq > until:
         batches = {kind: [_cut(batch, until) for batch in found] for kind, found in batches.items()}
         seq = until
-    return Read(seq, {kind: kept for kind, found in batches.items() if (kept := [b for b in found if len(b)])})
+    return Read(
+        seq,
+        {kind: kept for kind, found in batches.items() if (kept := [b for b in found if len(b)])},
+    )
 
 
 class Journal:
@@ -126,7 +129,9 @@ def _encoded(seq: int, batches: Batches) -> bytes:
                 stream.write_batch(batch)
         streams.append((kind, sink.getvalue()))
     said = {"seq": seq, "kinds": [[kind, stream.size] for kind, stream in streams]}
-    payload = b"".join([json.dumps(said).encode() + b"\n", *(stream.to_pybytes() for _, stream in streams)])
+    payload = b"".join(
+        [json.dumps(said).encode() + b"\n", *(stream.to_pybytes() for _, stream in streams)]
+    )
     return HEAD.pack(MAGIC, len(payload), zlib.crc32(payload)) + payload
 
 
@@ -150,7 +155,15 @@ def _group(content: memoryview, place: int) -> tuple[int, int, Batches] | None:
             batches[kind] = table.to_batches()
             start += size
         return place + HEAD.size + length, int(said["seq"]), batches
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, OSError, pa.ArrowException):
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        OverflowError,
+        RecursionError,
+        OSError,
+        pa.ArrowException,
+    ):
         return None
 
 

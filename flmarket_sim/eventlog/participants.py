@@ -40,7 +40,9 @@ def parse_participant(text: str, buyers: list[str], owners: int) -> Participant:
         if name in buyers:
             return Participant(BUYER, buyer_id(buyers.index(name)), owners)
         asked = f"there is no buyer {name!r}" if colon else "there are several buyers"
-        raise InputError(f"{asked}; choose one of {', '.join(f'buyer:{known}' for known in buyers)}")
+        raise InputError(
+            f"{asked}; choose one of {', '.join(f'buyer:{known}' for known in buyers)}"
+        )
     if role == OWNER and name.isascii() and name.isdecimal() and int(name) < owners:
         return Participant(OWNER, int(name), owners)
     raise InputError(

@@ -15,13 +15,23 @@ import pyarrow as pa
 from flmarket_sim.errors import InputError, shown
 from flmarket_sim.eventlog.journal import journals, read_journal
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS, arrow_schema
-from flmarket_sim.stored import read_json, read_parquet, require_columns
+from flmarket_sim.storage.untrusted_files import read_json, read_parquet, require_columns
 
 OWNERS = pa.schema(
-    [("owner", pa.int32()), ("family", pa.string()), ("rate", pa.float64()), ("privacy_budget", pa.float64())]
+    [
+        ("owner", pa.int32()),
+        ("family", pa.string()),
+        ("rate", pa.float64()),
+        ("privacy_budget", pa.float64()),
+    ]
 )
 LEDGER = pa.schema(
-    [("owner", pa.int32()), ("privacy_sold", pa.float64()), ("gradients", pa.int64()), ("earned", pa.float64())]
+    [
+        ("owner", pa.int32()),
+        ("privacy_sold", pa.float64()),
+        ("gradients", pa.int64()),
+        ("earned", pa.float64()),
+    ]
 )
 
 
@@ -45,7 +55,11 @@ def read_events(run: str | Path, kind: str) -> pa.Table:
     tables = [read_part(part, kind) for part in parts]
     try:
         tables += [] if later is None else [later]
-        found = pa.concat_tables(tables).unify_dictionaries() if tables else arrow_schema(kind, ()).empty_table()
+        found = (
+            pa.concat_tables(tables).unify_dictionaries()
+            if tables
+            else arrow_schema(kind, ()).empty_table()
+        )
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"the events of kind {kind!r} in {run} cannot be read: {error}") from None
     refuse_losses(run, info, kind, len(found))
@@ -64,7 +78,9 @@ def read_part(part: Path, kind: str) -> pa.Table:
 def refuse_losses(run: str | Path, info: dict[str, Any], kind: str, rows: int) -> None:
     """A finished run has as many events of a kind as it says."""
     log = info.get("log")
-    kinds = log.get("kinds") if isinstance(log, dict) and info.get("outcome") == "finished" else None
+    kinds = (
+        log.get("kinds") if isinstance(log, dict) and info.get("outcome") == "finished" else None
+    )
     said = kinds.get(kind) if isinstance(kinds, dict) else None
     wanted = said.get("rows") if isinstance(said, dict) else rows
     if wanted != rows:
@@ -92,7 +108,9 @@ def read_ledger(run: str | Path) -> pa.Table:
 def _read_table(run: str | Path, name: str, schema: pa.Schema) -> pa.Table:
     info = read_run(run)
     if "view" in info and not (Path(run) / name).exists():
-        raise InputError(f"{run} is the view of {info['view']}, who does not know what a run has in {name}")
+        raise InputError(
+            f"{run} is the view of {info['view']}, who does not know what a run has in {name}"
+        )
     try:
         table = read_parquet(Path(run) / name, schema)
     except FileNotFoundError as error:
@@ -141,10 +159,13 @@ def sql(run: str | Path, query: str) -> pa.Table:
                 _view(database, name if later is None else f"{name} in parts", parts)
             if later is not None or not parts:
                 database.register(
-                    f"{name} in journal" if parts else name, arrow_schema(kind, ()).empty_table() if later is None else later
+                    f"{name} in journal" if parts else name,
+                    arrow_schema(kind, ()).empty_table() if later is None else later,
                 )
             if parts and later is not None:
-                database.execute(f'create view "{name}" as from "{name} in parts" union all from "{name} in journal"')
+                database.execute(
+                    f'create view "{name}" as from "{name} in parts" union all from "{name} in journal"'
+                )
         for name in ("owners", "ledger"):
             if (path := Path(run) / f"{name}.parquet").exists():
                 _view(database, name, [path])
@@ -165,6 +186,8 @@ def _view(database: Any, name: str, files: list[Path]) -> None:
     import duckdb
 
     try:
-        database.read_parquet([re.sub(r"([*?\[])", r"[\1]", str(file)) for file in files]).create_view(name)
+        database.read_parquet(
+            [re.sub(r"([*?\[])", r"[\1]", str(file)) for file in files]
+        ).create_view(name)
     except duckdb.Error as error:
         raise InputError(f"{files[0].parent} cannot be read: {error}") from None

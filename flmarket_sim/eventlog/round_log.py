@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from flmarket_sim.eventlog.pending import EventTable
+from flmarket_sim.eventlog.parquet_log import ParquetLog
+from flmarket_sim.eventlog.pending_events import EventTable
 from flmarket_sim.eventlog.schema import columns
-from flmarket_sim.eventlog.writer import EventLog
 
 
-class RoundLog(EventLog):
-    """Takes every event as EventLog does and writes no file. The values of `rounds` are those that a file would have."""
+class RoundLog(ParquetLog):
+    """Takes every event as ParquetLog does and writes no file. The values of `rounds` are those that a file would have."""
 
     def __init__(self, buyers: tuple[str, ...]) -> None:
         self.seq = 0
@@ -55,7 +55,7 @@ class _Forgotten(EventTable):
 
     __slots__ = ()
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: ParquetLog) -> None:
         self.log = log
 
     def happen(self, row: int, time: float) -> None:

@@ -11,7 +11,7 @@ from enum import Enum
 
 import pyarrow as pa
 
-from flmarket_sim.valuation import FAMILIES
+from flmarket_sim.owners.valuation import FAMILIES
 
 SCHEMA_VERSION = 1
 BROKER = -1
@@ -69,14 +69,37 @@ KINDS: dict[str, tuple[Column, ...]] = {
         Column("privacy_budget", F64, BOTH, "reported largest privacy loss"),
         Column("data_size", I64, BOTH, "reported records"),
         Column("value", F64, BOTH, "money asked for the whole privacy budget"),
-        Column("values", pa.list_(F64), BOTH, "money asked at each level, where family and rate do not say it"),
-        Column("behaviour", pa.int8(), SENDER, "name of the bidder's behaviour; null: she simply tells the truth", ()),
-        Column("person", I32, SENDER, "the owner behind the sender, where that is a false name of hers"),
         Column(
-            "true_privacy_budget", F64, SENDER, "what a bidder with a behaviour could have reported; null for the others"
+            "values",
+            pa.list_(F64),
+            BOTH,
+            "money asked at each level, where family and rate do not say it",
         ),
-        Column("true_data_size", I64, SENDER, "her records, those of a false name its part; null as before"),
-        Column("true_value", F64, SENDER, "what she would truly ask for all of that; null as before"),
+        Column(
+            "behaviour",
+            pa.int8(),
+            SENDER,
+            "name of the bidder's behaviour; null: she simply tells the truth",
+            (),
+        ),
+        Column(
+            "person", I32, SENDER, "the owner behind the sender, where that is a false name of hers"
+        ),
+        Column(
+            "true_privacy_budget",
+            F64,
+            SENDER,
+            "what a bidder with a behaviour could have reported; null for the others",
+        ),
+        Column(
+            "true_data_size",
+            I64,
+            SENDER,
+            "her records, those of a false name its part; null as before",
+        ),
+        Column(
+            "true_value", F64, SENDER, "what she would truly ask for all of that; null as before"
+        ),
     ),
     "allocation": (
         Column("privacy_loss", F64, BOTH, "what the auction buys; 0 for losers"),
@@ -108,16 +131,32 @@ KINDS: dict[str, tuple[Column, ...]] = {
         Column("error_bound", F64, BOTH, "ERR of the delivered gradient; infinite if invalid"),
         Column("variance", F64, BOTH, "its variance part, of one coordinate"),
         Column("squared_bias", F64, BOTH, "its bias part"),
-        Column("true_error", F64, NOBODY, "squared L2 distance to the noiseless gradient of all bidders"),
+        Column(
+            "true_error",
+            F64,
+            NOBODY,
+            "squared L2 distance to the noiseless gradient of all bidders",
+        ),
         Column("true_squared_bias", F64, NOBODY, "the part of it that is not noise"),
-        Column("bound_of_data", F64, NOBODY, "ERR of the same weights with the bidders' true numbers of records in W"),
+        Column(
+            "bound_of_data",
+            F64,
+            NOBODY,
+            "ERR of the same weights with the bidders' true numbers of records in W",
+        ),
     ),
-    "payment": (Column("amount", F64, BOTH, "money: the buyer's to the broker, then the broker's to each owner"),),
+    "payment": (
+        Column(
+            "amount", F64, BOTH, "money: the buyer's to the broker, then the broker's to each owner"
+        ),
+    ),
     "update": (
         Column("valid", BOOL, BOTH, "whether the model moved"),
         Column("loss", F64, BOTH, "mean test loss; null where not evaluated"),
         Column("accuracy", F64, BOTH, "test accuracy; null where not evaluated"),
-        Column("recall", pa.list_(F64), BOTH, "test recall of each class; null where not evaluated"),
+        Column(
+            "recall", pa.list_(F64), BOTH, "test recall of each class; null where not evaluated"
+        ),
     ),
     "late": (Column("message", pa.int8(), BOTH, "what came after the deadline", LATE_MESSAGES),),
     "dropout": (
@@ -134,7 +173,9 @@ KINDS: dict[str, tuple[Column, ...]] = {
         Column("accepted", I32, BOTH, "winners who accepted in time"),
         Column("delivered", I32, BOTH, "gradients in time: aggregated and paid"),
         Column("spent", F64, BOTH, "money paid"),
-        Column("privacy_sold", F64, NOBODY, "sum of the privacy losses of the aggregated gradients"),
+        Column(
+            "privacy_sold", F64, NOBODY, "sum of the privacy losses of the aggregated gradients"
+        ),
         Column("value_sold", F64, NOBODY, "what those losses are truly worth to their owners"),
         Column("valid", BOOL, BOTH, "whether the buyer got a gradient"),
         Column("error_bound", F64, BOTH, "as in delivery"),
@@ -152,14 +193,23 @@ KINDS: dict[str, tuple[Column, ...]] = {
             NOBODY,
             "what the offers to an owner with a behaviour are worth to her, the declined ones nothing",
         ),
-        Column("truthful_utility", F64, NOBODY, "what the truth would have got her: same other bids, same random numbers"),
+        Column(
+            "truthful_utility",
+            F64,
+            NOBODY,
+            "what the truth would have got her: same other bids, same random numbers",
+        ),
         Column("truthful_privacy_loss", F64, NOBODY, "what the auction would then have bought"),
         Column("truthful_payment", F64, NOBODY, "and offered for it"),
     ),
-    "transfer": (Column("amount", F64, BOTH, "money that one owner gives another beside the market"),),
+    "transfer": (
+        Column("amount", F64, BOTH, "money that one owner gives another beside the market"),
+    ),
     "offer": (
         Column("place", I32, SENDER, "the owner's place in the order of asking, from 0"),
-        Column("money", F64, BOTH, "what is left of the buyer's money: the most that she can be paid"),
+        Column(
+            "money", F64, BOTH, "what is left of the buyer's money: the most that she can be paid"
+        ),
         Column("privacy_losses", pa.list_(F64), BOTH, "losses on her menu"),
         Column(
             "payments",
@@ -171,10 +221,14 @@ KINDS: dict[str, tuple[Column, ...]] = {
 }
 
 
-def columns(kind: str, buyers: tuple[str, ...], behaviours: tuple[str, ...] = ()) -> tuple[Column, ...]:
+def columns(
+    kind: str, buyers: tuple[str, ...], behaviours: tuple[str, ...] = ()
+) -> tuple[Column, ...]:
     """Envelope and payload of a kind, with the names that depend on the scenario filled in."""
     known = {"buyer": buyers, "behaviour": behaviours}
-    return tuple(replace(c, names=known[c.name]) if c.name in known else c for c in ENVELOPE + KINDS[kind])
+    return tuple(
+        replace(c, names=known[c.name]) if c.name in known else c for c in ENVELOPE + KINDS[kind]
+    )
 
 
 def arrow_schema(kind: str, buyers: tuple[str, ...], behaviours: tuple[str, ...] = ()) -> pa.Schema:
@@ -182,4 +236,6 @@ def arrow_schema(kind: str, buyers: tuple[str, ...], behaviours: tuple[str, ...]
     for column in columns(kind, buyers, behaviours):
         kept = column.type if column.names is None else pa.dictionary(column.type, pa.string())
         fields.append(pa.field(column.name, kept, metadata={"meaning": column.meaning}))
-    return pa.schema(fields, metadata={"flmarket_schema": str(SCHEMA_VERSION), "flmarket_kind": kind})
+    return pa.schema(
+        fields, metadata={"flmarket_schema": str(SCHEMA_VERSION), "flmarket_kind": kind}
+    )

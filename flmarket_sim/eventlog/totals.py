@@ -35,7 +35,9 @@ def totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "gradients": sum(row["delivered"] for row in rows),
         "lost": sum(row["winners"] - row["delivered"] for row in rows),
         "privacy_sold": math.fsum(row["privacy_sold"] for row in rows),
-        "mean_error_bound": math.fsum(row["error_bound"] for row in valid) / len(valid) if valid else None,
+        "mean_error_bound": math.fsum(row["error_bound"] for row in valid) / len(valid)
+        if valid
+        else None,
         "final_accuracy": measured[-1]["accuracy"] if measured else None,
         "final_loss": measured[-1]["loss"] if measured else None,
     }
@@ -64,10 +66,18 @@ ADDED = (
 
 def totals_of_table(rounds: pa.Table) -> dict[str, Any]:
     """The same totals from columns (those of ADDED, of one buyer): a run may have more rounds than dicts fit into memory."""
-    column = {name: rounds.column(name).to_numpy() for name in ADDED if name not in ("buyer", "accuracy", "loss")}
+    column = {
+        name: rounds.column(name).to_numpy()
+        for name in ADDED
+        if name not in ("buyer", "accuracy", "loss")
+    }
     valid = column["valid"].astype(bool)
     measured = rounds.select(["accuracy", "loss"]).filter(rounds.column("accuracy").is_valid())
-    last = measured.slice(len(measured) - 1).to_pylist() if len(measured) else [{"accuracy": None, "loss": None}]
+    last = (
+        measured.slice(len(measured) - 1).to_pylist()
+        if len(measured)
+        else [{"accuracy": None, "loss": None}]
+    )
     return {
         "rounds": len(valid),
         "invalid_rounds": int((~valid).sum()),
@@ -77,7 +87,9 @@ def totals_of_table(rounds: pa.Table) -> dict[str, Any]:
         "gradients": int(column["delivered"].sum()),
         "lost": int((column["winners"] - column["delivered"]).sum()),
         "privacy_sold": math.fsum(column["privacy_sold"]),
-        "mean_error_bound": math.fsum(column["error_bound"][valid]) / int(valid.sum()) if valid.any() else None,
+        "mean_error_bound": math.fsum(column["error_bound"][valid]) / int(valid.sum())
+        if valid.any()
+        else None,
         "final_accuracy": last[0]["accuracy"],
         "final_loss": last[0]["loss"],
     }

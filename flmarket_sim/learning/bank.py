@@ -14,7 +14,17 @@ from flmarket_sim.learning.files import DataFile
 from flmarket_sim.randomness import Streams
 
 NUMERIC = ("age", "balance", "day", "duration", "campaign", "pdays", "previous")
-CATEGORICAL = ("job", "marital", "education", "default", "housing", "loan", "contact", "month", "poutcome")
+CATEGORICAL = (
+    "job",
+    "marital",
+    "education",
+    "default",
+    "housing",
+    "loan",
+    "contact",
+    "month",
+    "poutcome",
+)
 TRAIN_COUNTS = (31938, 4232)  # of 39,922 and 5,289
 
 
@@ -42,8 +52,12 @@ class Bank:
 
 def features(text: bytes) -> Dataset:
     """Categorical fields one-hot, the others scaled to [0, 1] by the training records."""
-    table = pyarrow.csv.read_csv(io.BytesIO(text), parse_options=pyarrow.csv.ParseOptions(delimiter=";"))
-    labels = (table.column("y").to_numpy(zero_copy_only=False).astype(str) == "yes").astype(np.int64)
+    table = pyarrow.csv.read_csv(
+        io.BytesIO(text), parse_options=pyarrow.csv.ParseOptions(delimiter=";")
+    )
+    labels = (table.column("y").to_numpy(zero_copy_only=False).astype(str) == "yes").astype(
+        np.int64
+    )
     train, test = stratified_split(labels)
     numeric = np.column_stack([table.column(name).to_numpy() for name in NUMERIC]).astype(float)
     hot = []

@@ -27,22 +27,38 @@ class Dataset:
 
     def check(self) -> Dataset:
         """Refuses, by name, what no model can learn from. One pass over the data: done when a market takes it, not here."""
-        for part, x, y in (("train", self.train_x, self.train_y), ("test", self.test_x, self.test_y)):
-            if getattr(x, "ndim", 0) != 2 or getattr(y, "ndim", 0) != 1 or len(x) != len(y) or not len(y):
+        for part, x, y in (
+            ("train", self.train_x, self.train_y),
+            ("test", self.test_x, self.test_y),
+        ):
+            if (
+                getattr(x, "ndim", 0) != 2
+                or getattr(y, "ndim", 0) != 1
+                or len(x) != len(y)
+                or not len(y)
+            ):
                 shapes = f"{np.shape(x)} and {np.shape(y)}"
                 raise InputError(
                     f"data: {part}_x and {part}_y must have shapes (records, features) and (records,), got {shapes}"
                 )
             if not np.issubdtype(y.dtype, np.integer) or not np.issubdtype(x.dtype, np.floating):
-                raise InputError(f"data: {part}_x must be floats and {part}_y whole numbers, got {x.dtype} and {y.dtype}")
+                raise InputError(
+                    f"data: {part}_x must be floats and {part}_y whole numbers, got {x.dtype} and {y.dtype}"
+                )
             if y.min() < 0 or y.max() >= len(self.classes):
                 row = int(np.flatnonzero((y < 0) | (y >= len(self.classes)))[0])
-                raise InputError(f"data: {part}_y[{row}] is {y[row]}; labels must lie in 0..{len(self.classes) - 1}")
+                raise InputError(
+                    f"data: {part}_y[{row}] is {y[row]}; labels must lie in 0..{len(self.classes) - 1}"
+                )
             if not np.isfinite(x.sum(dtype=np.float64)):
                 row, column = np.argwhere(~np.isfinite(x))[0]
-                raise InputError(f"data: {part}_x[{row}, {column}] is {x[row, column]}; features must be finite")
+                raise InputError(
+                    f"data: {part}_x[{row}, {column}] is {x[row, column]}; features must be finite"
+                )
         if self.train_x.shape[1] != self.test_x.shape[1] or not self.train_x.shape[1]:
-            raise InputError(f"data: train_x has {self.train_x.shape[1]} features and test_x {self.test_x.shape[1]}")
+            raise InputError(
+                f"data: train_x has {self.train_x.shape[1]} features and test_x {self.test_x.shape[1]}"
+            )
         return self
 
 
@@ -56,7 +72,9 @@ class DatasetSource(Protocol):
     def load(self, streams: Streams) -> Dataset: ...
 
 
-def stratified_split(labels: Labels, test_share: float = 0.2) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def stratified_split(
+    labels: Labels, test_share: float = 0.2
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Row numbers to train on and to test on, every class cut alike. The same split for every seed."""
     rng = np.random.default_rng(20220101)
     train, test = [], []

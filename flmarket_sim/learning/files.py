@@ -76,7 +76,9 @@ def read(path: Path, file: DataFile) -> bytes:
         raise DataError(f"{path} cannot be read: {error}") from None
     digest = hashlib.sha256(content).hexdigest()
     if digest != file.sha256:
-        raise DataError(f"{path} is not the {file.name} we know: SHA-256 {digest}, expected {file.sha256}")
+        raise DataError(
+            f"{path} is not the {file.name} we know: SHA-256 {digest}, expected {file.sha256}"
+        )
     return content
 
 
@@ -131,7 +133,9 @@ def fetch(dataset: str, folder: str, file: DataFile, base: str | None = None) ->
         raise DataError(f"data set {dataset!r}: {url} could not be fetched: {error}") from None
     digest = hashlib.sha256(content).hexdigest()
     if digest != file.sha256:
-        raise DataError(f"{url} gave a file with SHA-256 {digest}, expected {file.sha256}; nothing was kept")
+        raise DataError(
+            f"{url} gave a file with SHA-256 {digest}, expected {file.sha256}; nothing was kept"
+        )
     target = cache_home() / "data" / folder / file.name
     target.parent.mkdir(parents=True, exist_ok=True)
     fresh = target.with_name(f".{target.name}.new")

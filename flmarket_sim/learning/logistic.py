@@ -54,7 +54,9 @@ class Logistic:
         logits = self._logits(parameters, data.test_x)
         top = logits.max(axis=0)
         chosen = logits[data.test_y, np.arange(len(data.test_y))]
-        loss = float((top + np.log(np.exp(logits - top).sum(axis=0)) - chosen).mean(dtype=np.float64))
+        loss = float(
+            (top + np.log(np.exp(logits - top).sum(axis=0)) - chosen).mean(dtype=np.float64)
+        )
         return evaluation(loss, logits.argmax(axis=0), data.test_y, self.classes)
 
     def _logits(self, parameters: Floats, x: Features) -> Features:

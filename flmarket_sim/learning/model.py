@@ -8,11 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim import registry
 from flmarket_sim.errors import InputError
 from flmarket_sim.learning.dataset import Dataset
+from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Purpose, Streams
-from flmarket_sim.scenario import Model
+from flmarket_sim.scenario.model import Model
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -63,11 +63,16 @@ def features(train: bytes, test: bytes) -> Dataset:
     """One-hot for the three categorical fields (values of the training file), the others scaled to [0, 1]."""
     tables = [read_table(train), read_table(test)]
     numeric = [
-        np.column_stack([table.column(i).to_numpy() for i in range(LABEL) if i not in CATEGORICAL]).astype(float)
+        np.column_stack(
+            [table.column(i).to_numpy() for i in range(LABEL) if i not in CATEGORICAL]
+        ).astype(float)
         for table in tables
     ]
     scaled = unit_scaled(numeric[0], numeric[1])
-    known = [np.unique(tables[0].column(i).to_numpy(zero_copy_only=False).astype(str)) for i in CATEGORICAL]
+    known = [
+        np.unique(tables[0].column(i).to_numpy(zero_copy_only=False).astype(str))
+        for i in CATEGORICAL
+    ]
     x, y = [], []
     for table, columns in zip(tables, scaled, strict=True):
         hot = [

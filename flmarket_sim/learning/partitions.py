@@ -124,11 +124,18 @@ def split_classes(class_counts: Ints, sizes: Ints, rng: np.random.Generator) -> 
     ends = np.cumsum(sizes)
     table = np.empty((owners, classes), np.int64)
     first = 0
-    while first < owners:  # records outnumber owners: their numbers are made for some owners at a time
+    while (
+        first < owners
+    ):  # records outnumber owners: their numbers are made for some owners at a time
         begin = int(ends[first - 1]) if first else 0
         last = max(int(np.searchsorted(ends, begin + RECORDS, side="right")), first + 1)
-        cell = np.repeat(np.arange(last - first) * classes, sizes[first:last]) + labels[begin : int(ends[last - 1])]
-        table[first:last] = np.bincount(cell, minlength=(last - first) * classes).reshape(-1, classes)
+        cell = (
+            np.repeat(np.arange(last - first) * classes, sizes[first:last])
+            + labels[begin : int(ends[last - 1])]
+        )
+        table[first:last] = np.bincount(cell, minlength=(last - first) * classes).reshape(
+            -1, classes
+        )
         first = last
     return table
 

@@ -14,7 +14,9 @@ from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.learning.partitions import whole_shares
 from flmarket_sim.randomness import Purpose, Streams
 
-MOST = 10**12  # records: fractions of more are no whole numbers any more, and no machine has the memory
+MOST = (
+    10**12
+)  # records: fractions of more are no whole numbers any more, and no machine has the memory
 
 
 class Synthetic:

@@ -22,7 +22,9 @@ class TorchModel:
     Owners of similar size are padded to a common length and differentiated in one vmap; padding has weight 0.
     """
 
-    def __init__(self, cls: Any, features: int, classes: int, options: dict[str, Any], seed: int) -> None:
+    def __init__(
+        self, cls: Any, features: int, classes: int, options: dict[str, Any], seed: int
+    ) -> None:
         if not (isinstance(cls, type) and issubclass(cls, torch.nn.Module)):
             raise InputError(f"model {cls!r} is not a torch.nn.Module class")
         with torch.random.fork_rng(devices=[]):
@@ -34,11 +36,15 @@ class TorchModel:
                     f"model {cls.__name__} cannot be built as {cls.__name__}(features, classes, **options): {error}"
                 ) from error
         if any(True for _ in self.module.buffers()):
-            raise InputError(f"model {cls.__name__} has buffers (batch statistics?), which owners cannot share in FedSGD")
+            raise InputError(
+                f"model {cls.__name__} has buffers (batch statistics?), which owners cannot share in FedSGD"
+            )
         self.classes = classes
         self.named = {name: p.detach() for name, p in self.module.named_parameters()}
         self.dimension = sum(p.numel() for p in self.named.values())
-        self.width = max(features, self.dimension // features)  # numbers a record is inside the model, roughly
+        self.width = max(
+            features, self.dimension // features
+        )  # numbers a record is inside the model, roughly
         self._gradient = vmap(grad(self._loss), in_dims=(None, 0, 0, 0), randomness="error")
         self._try_out(features)
 
@@ -50,11 +56,20 @@ class TorchModel:
         try:
             shape = tuple(self.module(zeros[0]).shape)
             if shape == (3, self.classes):
-                self._gradient(self.named, zeros, torch.zeros(2, 3, dtype=torch.long), torch.ones(2, 3, dtype=torch.float64))
+                self._gradient(
+                    self.named,
+                    zeros,
+                    torch.zeros(2, 3, dtype=torch.long),
+                    torch.ones(2, 3, dtype=torch.float64),
+                )
                 return
         except Exception as error:  # foreign code may fail in any way
-            raise InputError(f"model {name} does not work on (records, features): {str(error).splitlines()[0]}") from error
-        raise InputError(f"model {name} must map (records, {features}) to (records, {self.classes}) logits, gives {shape}")
+            raise InputError(
+                f"model {name} does not work on (records, features): {str(error).splitlines()[0]}"
+            ) from error
+        raise InputError(
+            f"model {name} must map (records, {features}) to (records, {self.classes}) logits, gives {shape}"
+        )
 
     def initial(self) -> Floats:
         return torch.cat([p.reshape(-1) for p in self.named.values()]).numpy().copy()
@@ -81,12 +96,16 @@ class TorchModel:
                 group = members[begin : begin + step]
                 column = np.arange(length)
                 inside = column < sizes[group][:, None]
-                places = rows[np.where(inside, starts[group][:, None] + column, starts[group][:, None])]
+                places = rows[
+                    np.where(inside, starts[group][:, None] + column, starts[group][:, None])
+                ]
                 weight = torch.from_numpy(inside / sizes[group][:, None])
                 x = torch.from_numpy(data.train_x[places].astype(np.float64))
                 y = torch.from_numpy(data.train_y[places])
                 found = self._gradient(named, x, y, weight)
-                result[group] = torch.cat([found[name].reshape(len(group), -1) for name in self.named], dim=1).numpy()
+                result[group] = torch.cat(
+                    [found[name].reshape(len(group), -1) for name in self.named], dim=1
+                ).numpy()
         return result
 
     def _evaluate(self, parameters: Floats, data: Dataset) -> Evaluation:
@@ -100,13 +119,20 @@ class TorchModel:
                 logits = functional_call(self.module, named, (x,))
                 loss += float(torch.nn.functional.cross_entropy(logits, y, reduction="sum"))
                 predicted.append(logits.argmax(dim=1).numpy())
-        return evaluation(loss / len(data.test_y), np.concatenate(predicted), data.test_y, self.classes)
+        return evaluation(
+            loss / len(data.test_y), np.concatenate(predicted), data.test_y, self.classes
+        )
 
-    def _loss(self, named: dict[str, torch.Tensor], x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    def _loss(
+        self, named: dict[str, torch.Tensor], x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor
+    ) -> torch.Tensor:
         logits = functional_call(self.module, named, (x,))
         return (torch.nn.functional.cross_entropy(logits, y, reduction="none") * weight).sum()
 
     def _named(self, parameters: Floats) -> dict[str, torch.Tensor]:
         flat = torch.from_numpy(np.ascontiguousarray(parameters))
         parts = torch.split(flat, [p.numel() for p in self.named.values()])
-        return {name: part.view(p.shape) for (name, p), part in zip(self.named.items(), parts, strict=True)}
+        return {
+            name: part.view(p.shape)
+            for (name, p), part in zip(self.named.items(), parts, strict=True)
+        }

@@ -10,15 +10,13 @@ from numpy.typing import NDArray
 from simpy.events import Event
 
 from flmarket_sim import aggregation, auctions
-from flmarket_sim.aggregation.contract import check_weights
+from flmarket_sim.aggregation.rule import check_weights
 from flmarket_sim.aggregation.weighted_sum import weighted_sum
-from flmarket_sim.auctions.contract import Outcome, check_outcome
-from flmarket_sim.bids import BidBatch
+from flmarket_sim.auctions.auction import Outcome, check_outcome
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog import BROKER, buyer_id
-from flmarket_sim.market.aftermath import conclude, log_counterfactuals
 from flmarket_sim.market.bills import Bill
-from flmarket_sim.market.in_turn import sell_in_turn
+from flmarket_sim.market.counterfactuals import conclude, log_counterfactuals
 from flmarket_sim.market.mail import Inbox, Letter
 from flmarket_sim.market.messages import (
     Allocation,
@@ -33,9 +31,11 @@ from flmarket_sim.market.messages import (
     RoundCounts,
 )
 from flmarket_sim.market.owner import ALLOCATE, ANNOUNCE, MODEL, PAY, Cohort, owner
+from flmarket_sim.market.sale_in_turn import sell_in_turn
 from flmarket_sim.market.world import Observation, World
+from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.randomness import Purpose
-from flmarket_sim.scenario import ResolvedBuyer
+from flmarket_sim.scenario.model import ResolvedBuyer
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -59,9 +59,14 @@ class Broker:
         """One round, from the announcement to the owners' money."""
         world, market = self.world, self.world.scenario.market
         env = world.env
-        cohort = Cohort(world, self.index, announcement.round, self.model, self.auction, announcement.budget)
+        cohort = Cohort(
+            world, self.index, announcement.round, self.model, self.auction, announcement.budget
+        )
         asked = len(cohort.owners)
-        inboxes = tuple(Inbox(env, self._too_late(cohort, what)) for what in (LATE_BID, LATE_DECISION, LATE_GRADIENT))
+        inboxes = tuple(
+            Inbox(env, self._too_late(cohort, what))
+            for what in (LATE_BID, LATE_DECISION, LATE_GRADIENT)
+        )
         self._ask(cohort, announcement, inboxes)  # type: ignore[arg-type]
         bids: list[BidMessage] = yield from inboxes[0].collect(asked, market.bid_deadline)
 
@@ -71,11 +76,15 @@ class Broker:
         else:
             offers = self._decide(cohort, announcement, bids)
             winners = int(np.count_nonzero(offers.privacy_loss))
-            decisions: list[Decision] = yield from inboxes[1].collect(winners, market.decision_deadline)
+            decisions: list[Decision] = yield from inboxes[1].collect(
+                winners, market.decision_deadline
+            )
             agreed = [decision for decision in decisions if decision.accepted]
         cohort.compute_at(offers)
         self._broadcast(cohort, Broadcast(announcement.parameters), agreed)
-        gradients: list[GradientMessage] = yield from inboxes[2].collect(len(agreed), market.gradient_deadline)
+        gradients: list[GradientMessage] = yield from inboxes[2].collect(
+            len(agreed), market.gradient_deadline
+        )
 
         gradients = sorted(gradients, key=lambda message: message.row)
         counts = RoundCounts(asked, len(bids), winners, len(agreed), len(gradients))
@@ -87,10 +96,14 @@ class Broker:
             for message, amount in zip(gradients, bill.amounts.tolist(), strict=True):
                 message.reply.send(Payment(amount), cohort.delays[PAY][message.slot])
 
-    def _ask(self, cohort: Cohort, announcement: Announcement, inboxes: tuple[Inbox, Inbox, Inbox]) -> None:
+    def _ask(
+        self, cohort: Cohort, announcement: Announcement, inboxes: tuple[Inbox, Inbox, Inbox]
+    ) -> None:
         env = self.world.env
         self._say("announcement", cohort, cohort.owners, announcement.budget)
-        reached: dict[float, list[int]] = {}  # whom it reaches at the same moment, one event reaches
+        reached: dict[
+            float, list[int]
+        ] = {}  # whom it reaches at the same moment, one event reaches
         for slot, delay in enumerate(cohort.delays[ANNOUNCE]):
             reached.setdefault(delay, []).append(slot)
 
@@ -110,7 +123,9 @@ class Broker:
         budget = np.array([announcement.budget])
         rng = self.world.streams.generator(Purpose.AUCTION, self.index, cohort.round)
         with plugin_errors("auction", self.auction.name):
-            outcome = check_outcome(self.auction.name, self.auction.decide(batch, budget, rng), batch, budget)
+            outcome = check_outcome(
+                self.auction.name, self.auction.decide(batch, budget, rng), batch, budget
+            )
         if outcome.data_size is not None:
             cohort.sell_records(slots, outcome.data_size[0])
         offers = Offers(slots, outcome.privacy_loss[0], outcome.payment[0])
@@ -118,7 +133,9 @@ class Broker:
         if cohort.lies is not None and self.world.scenario.market.counterfactual:
             log_counterfactuals(cohort, self.auction, batch, budget, offers)
         delays = cohort.delays[ALLOCATE]
-        cohort.judge(offers)  # the arithmetic of all owners at once; each decides when her allocation arrives
+        cohort.judge(
+            offers
+        )  # the arithmetic of all owners at once; each decides when her allocation arrives
         told = zip(bids, offers.privacy_loss.tolist(), offers.payment.tolist(), strict=True)
         for row, (bid, loss, payment) in enumerate(told):
             bid.reply.send(Allocation(row, loss, payment), delays[bid.slot])
@@ -129,9 +146,14 @@ class Broker:
     ) -> Generator[Event, Any, tuple[Offers, list[Decision]]]:
         """Asks one bidder after the other; what came of it is logged as allocations, like any auction's outcome."""
         slots, batch = gathered(bids)
-        budget, deadline = np.array([announcement.budget]), self.world.scenario.market.decision_deadline
+        budget, deadline = (
+            np.array([announcement.budget]),
+            self.world.scenario.market.decision_deadline,
+        )
         late = self._too_late(cohort, LATE_DECISION)
-        offers, agreed = yield from sell_in_turn(cohort, self.auction, bids, batch, budget, deadline, late)
+        offers, agreed = yield from sell_in_turn(
+            cohort, self.auction, bids, batch, budget, deadline, late
+        )
         outcome = Outcome(offers.privacy_loss[None], offers.payment[None])
         check_outcome(self.auction.name, outcome, batch, budget)
         self._say("allocation", cohort, cohort.owners[slots], offers.privacy_loss, offers.payment)
@@ -166,12 +188,16 @@ class Broker:
             loss[rows] = offers.privacy_loss[rows]
             size = cohort.reports.data_size[offers.slots]
             with plugin_errors("aggregation rule", self.rule.name):
-                weights = check_weights(self.rule.name, self.rule.weights(loss[None], size[None], clip), loss[None])
+                weights = check_weights(
+                    self.rule.name, self.rule.weights(loss[None], size[None], clip), loss[None]
+                )
             total = aggregation.error_bound_parts(weights, loss[None], size[None], clip)
             of_data = float(total.total[0])
             if cohort.lies is not None:
                 true_size = cohort.lies.true_size[offers.slots]
-                of_data = float(aggregation.error_bound(weights, loss[None], true_size[None], clip)[0])
+                of_data = float(
+                    aggregation.error_bound(weights, loss[None], true_size[None], clip)[0]
+                )
             weight = weights[0, rows]
             owed = float(offers.payment[rows].sum())
             self._say(
@@ -186,7 +212,11 @@ class Broker:
                 combined = weighted_sum(weight, [message.gradient for message in gradients])  # type: ignore[misc]
                 computed = cohort.gradients(announcement.parameters)
                 true_error, true_bias = computed.true_error(combined, weights[0])
-        bound, variance, bias = float(total.total[0]), float(total.variance[0]), float(total.squared_bias[0])
+        bound, variance, bias = (
+            float(total.total[0]),
+            float(total.variance[0]),
+            float(total.squared_bias[0]),
+        )
         world.log.row(
             "delivery", world.env.now, cohort.round, self.index, BROKER, buyer_id(self.index),
             bool(gradients), counts.delivered, owed, bound, variance, bias, true_error, true_bias, of_data,
@@ -194,17 +224,28 @@ class Broker:
         reply = Letter(world.env)
         assert announcement.reply is not None
         delay = world.buyer_delays(self.index, cohort.round)[1]
-        announcement.reply.send(DeliveryMessage(combined, owed, counts, bound, variance, bias, reply), delay)
+        announcement.reply.send(
+            DeliveryMessage(combined, owed, counts, bound, variance, bias, reply), delay
+        )
         world.observed[self.index] = observe(cohort, offers, gradients, true_error, of_data)
         if cohort.lies is not None:
             delivered = np.array([message.row for message in gradients], dtype=np.int64)
             conclude(cohort, cohort.lies, offers, delivered)
         return reply
 
-    def _bill(self, cohort: Cohort, offers: Offers, gradients: list[GradientMessage], payment: Letter) -> Bill:
+    def _bill(
+        self, cohort: Cohort, offers: Offers, gradients: list[GradientMessage], payment: Letter
+    ) -> Bill:
         rows = [message.row for message in gradients]
         slots = offers.slots[rows]
-        bill = Bill(self.index, cohort.round, cohort.owners[slots], cohort.people[slots], offers.payment[rows], payment)
+        bill = Bill(
+            self.index,
+            cohort.round,
+            cohort.owners[slots],
+            cohort.people[slots],
+            offers.payment[rows],
+            payment,
+        )
         self.world.bills[self.index, cohort.round] = bill
         return bill
 
@@ -212,7 +253,9 @@ class Broker:
         """The buyer's money is there: each owner gets hers."""
         del self.world.bills[bill.buyer, bill.round]
         now, count = self.world.env.now, len(bill.names)
-        self.world.log.block("payment", count, now, bill.round, bill.buyer, BROKER, bill.names, bill.amounts)
+        self.world.log.block(
+            "payment", count, now, bill.round, bill.buyer, BROKER, bill.names, bill.amounts
+        )
         self.world.ledger.earn(bill.people, bill.amounts)
 
     def _say(self, kind: str, cohort: Cohort, receivers: Ints, *payload: Any) -> None:
@@ -222,7 +265,9 @@ class Broker:
     def _too_late(self, cohort: Cohort, what: int) -> Callable[[Any], None]:
         def refuse(message: Any) -> None:
             sender = cohort.names[message.slot]
-            self.world.log.row("late", self.world.env.now, cohort.round, self.index, sender, BROKER, what)
+            self.world.log.row(
+                "late", self.world.env.now, cohort.round, self.index, sender, BROKER, what
+            )
             message.reply.send(None, cohort.delays[ALLOCATE][message.slot])
 
         return refuse
@@ -235,7 +280,11 @@ def gathered(bids: list[BidMessage]) -> tuple[Ints, BidBatch]:
 
 
 def observe(
-    cohort: Cohort, offers: Offers, gradients: list[GradientMessage], true_error: float | None, bound_of_data: float
+    cohort: Cohort,
+    offers: Offers,
+    gradients: list[GradientMessage],
+    true_error: float | None,
+    bound_of_data: float,
 ) -> Observation:
     """What the round's row of the log tells and no participant knows."""
     rows = np.array([message.row for message in gradients], dtype=np.int64)

@@ -15,7 +15,7 @@ from flmarket_sim.market.broker import Broker
 from flmarket_sim.market.mail import Letter
 from flmarket_sim.market.messages import Announcement, DeliveryMessage, Payment
 from flmarket_sim.market.world import World
-from flmarket_sim.scenario import ResolvedBuyer
+from flmarket_sim.scenario.model import ResolvedBuyer
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +47,9 @@ class Buyer:
             to_broker, _, payment_delay = self.world.buyer_delays(self.index, number)
             reply = Letter(env)
             log.block("announcement", 1, env.now, number, self.index, me, BROKER, budget)
-            arrival = env.timeout(to_broker, Announcement(self.index, number, budget, self.parameters, reply))
+            arrival = env.timeout(
+                to_broker, Announcement(self.index, number, budget, self.parameters, reply)
+            )
             arrival.callbacks.append(self.broker.receive)
             delivery: DeliveryMessage = yield reply
             if delivery.counts.delivered:
@@ -71,7 +73,9 @@ class Buyer:
             return None
         return self.model.evaluate(self.parameters, self.world.data)
 
-    def _log_round(self, number: int, started: float, budget: float, delivery: DeliveryMessage) -> None:
+    def _log_round(
+        self, number: int, started: float, budget: float, delivery: DeliveryMessage
+    ) -> None:
         env, log = self.world.env, self.world.log
         me = buyer_id(self.index)
         found = self._evaluate(number)

@@ -18,19 +18,21 @@ import pydantic
 from numpy.typing import NDArray
 from simpy.events import NORMAL
 
-from flmarket_sim.durable import disk_error, write_whole
 from flmarket_sim.errors import FlmarketError, shortened
-from flmarket_sim.eventlog.writer import ADVICE
+from flmarket_sim.eventlog.parquet_log import ADVICE
 from flmarket_sim.market.bills import Bill
 from flmarket_sim.market.buyer import Buyer
 from flmarket_sim.market.mail import Letter
 from flmarket_sim.market.messages import Payment
 from flmarket_sim.market.world import World
+from flmarket_sim.storage.atomic_files import disk_error, write_whole
 
 FORMAT: Final = 1
 NAME = "checkpoint.npz"
 SECONDS = 5.0
-SHARE = 0.02  # of a run's time at most goes into checkpoints: with a million owners one takes a while
+SHARE = (
+    0.02  # of a run's time at most goes into checkpoints: with a million owners one takes a while
+)
 LEDGER = ("sold", "reserved", "gradients", "earned", "transferred")
 BILL = ("names", "people", "amounts")
 Arrays = dict[str, NDArray[Any]]
@@ -43,7 +45,9 @@ Count = Annotated[int, pydantic.Field(ge=0, lt=2**62)]
 class Said(pydantic.BaseModel):
     """What a checkpoint may say; everything else means that it is damaged."""
 
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = pydantic.ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False
+    )
 
 
 class LogPlace(Said):
@@ -112,9 +116,16 @@ def can_be_saved(world: World, buyers: Sequence[Buyer]) -> bool:
     behaviours = [] if world.cast is None else world.cast.behaviours
     others: list[Any] = [world.delay]
     for buyer in buyers:
-        others += [buyer.model, getattr(buyer.model, "module", None), buyer.broker.auction, buyer.broker.rule]
+        others += [
+            buyer.model,
+            getattr(buyer.model, "module", None),
+            buyer.broker.auction,
+            buyer.broker.rule,
+        ]
     known = all(one is None or _ours(one) for one in others)
-    return known and all(_ours(one) or (hasattr(one, "state") and hasattr(one, "restore")) for one in behaviours)
+    return known and all(
+        _ours(one) or (hasattr(one, "state") and hasattr(one, "restore")) for one in behaviours
+    )
 
 
 def _ours(plugin: Any) -> bool:
@@ -158,7 +169,10 @@ def _take(world: World, buyers: Sequence[Buyer], bills: list[tuple[float, Bill]]
         arrays |= {f"bill {place} {column}": getattr(bill, column) for column in BILL}
     for place, behaviour in enumerate([] if world.cast is None else world.cast.behaviours):
         if hasattr(behaviour, "state"):
-            arrays |= {f"behaviour {place} {key}": np.asarray(value) for key, value in behaviour.state().items()}
+            arrays |= {
+                f"behaviour {place} {key}": np.asarray(value)
+                for key, value in behaviour.state().items()
+            }
     return Checkpoint(facts, arrays)
 
 
@@ -169,10 +183,17 @@ def restore(checkpoint: Checkpoint, world: World, buyers: Sequence[Buyer], where
     if facts.scenario_sha256 != world.scenario.digest():
         raise FlmarketError(f"{where / NAME} is of another scenario; {again}")
     try:
-        if not (facts.log.flushed <= facts.log.seq and all(done <= world.scenario.rounds for done in facts.rounds)):
+        if not (
+            facts.log.flushed <= facts.log.seq
+            and all(done <= world.scenario.rounds for done in facts.rounds)
+        ):
             raise ValueError("it is ahead of its run")
         world.log.restore(facts.log.part, facts.log.flushed, facts.log.seq)
-        wrong = [kind for kind, digest in world.log.digests().items() if facts.log.sha256.get(kind) != digest]
+        wrong = [
+            kind
+            for kind, digest in world.log.digests().items()
+            if facts.log.sha256.get(kind) != digest
+        ]
         if wrong:
             raise FlmarketError(
                 f"parts of {', '.join(wrong)} are damaged or missing in {world.log.folder}; delete these and {again}"
@@ -187,11 +208,19 @@ def restore(checkpoint: Checkpoint, world: World, buyers: Sequence[Buyer], where
         for place, behaviour in enumerate([] if world.cast is None else world.cast.behaviours):
             begin = f"behaviour {place} "
             if hasattr(behaviour, "restore"):
-                behaviour.restore({key.removeprefix(begin): a for key, a in arrays.items() if key.startswith(begin)})
+                behaviour.restore(
+                    {
+                        key.removeprefix(begin): a
+                        for key, a in arrays.items()
+                        if key.startswith(begin)
+                    }
+                )
         for place, bill in enumerate(facts.bills):
             _expect(world, buyers, bill, *(arrays[f"bill {place} {column}"] for column in BILL))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise FlmarketError(f"{where / NAME} is damaged ({type(error).__name__}: {error}); {again}") from None
+        raise FlmarketError(
+            f"{where / NAME} is damaged ({type(error).__name__}: {error}); {again}"
+        ) from None
 
 
 def _like(known: NDArray[Any], stored: NDArray[Any]) -> NDArray[Any]:
@@ -204,15 +233,31 @@ def _like(known: NDArray[Any], stored: NDArray[Any]) -> NDArray[Any]:
 
 
 def _expect(
-    world: World, buyers: Sequence[Buyer], due: DueBill, names: NDArray[Any], people: NDArray[Any], amounts: NDArray[Any]
+    world: World,
+    buyers: Sequence[Buyer],
+    due: DueBill,
+    names: NDArray[Any],
+    people: NDArray[Any],
+    amounts: NDArray[Any],
 ) -> None:
     """Money that was under way arrives when it would have."""
     _like(np.zeros(len(names), np.int64), names)
     _like(np.zeros(len(names), np.int64), people)
     _like(np.zeros(len(names)), amounts)
     buyer = buyers[due.buyer]
-    in_range = len(names) and names.min() >= 0 and people.min() >= 0 and people.max() < len(world.population)
-    if not in_range or names.max() >= 2**31 or amounts.min() < 0 or due.due < world.env.now or due.round >= buyer.done:
+    in_range = (
+        len(names)
+        and names.min() >= 0
+        and people.min() >= 0
+        and people.max() < len(world.population)
+    )
+    if (
+        not in_range
+        or names.max() >= 2**31
+        or amounts.min() < 0
+        or due.due < world.env.now
+        or due.round >= buyer.done
+    ):
         raise ValueError("a bill that nobody can have sent")
     payment = Letter(world.env)
     payment._ok, payment._value = True, Payment(float(amounts.sum()))
@@ -240,7 +285,11 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
     except MemoryError:
         reason = "it asks for more memory than there is"
     except Exception as error:  # zipfile and numpy have many ways to say that an archive is none
-        reason = "facts that cannot be" if isinstance(error, pydantic.ValidationError) else shortened(str(error))
+        reason = (
+            "facts that cannot be"
+            if isinstance(error, pydantic.ValidationError)
+            else shortened(str(error))
+        )
     raise FlmarketError(
         f"{path} is damaged ({reason}); delete it and resume again: everything is simulated from the beginning, to the same bytes"
     )

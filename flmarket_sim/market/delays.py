@@ -25,7 +25,7 @@ class Delay(Protocol):
     def seconds(self, uniform: Floats) -> Floats: ...
 
 
-class Constant:
+class ConstantDelay:
     """Every message takes the same time."""
 
     name = "constant"
@@ -38,7 +38,7 @@ class Constant:
         return np.full(np.shape(uniform), self.value)
 
 
-class Uniform:
+class UniformDelay:
     """Between `low` and `high` seconds."""
 
     name = "uniform"
@@ -53,7 +53,7 @@ class Uniform:
         return np.asarray(self.low + (self.high - self.low) * uniform)
 
 
-class Lognormal:
+class LognormalDelay:
     """`median` seconds with a heavy tail: the logarithm has standard deviation `sigma`."""
 
     name = "lognormal"
@@ -63,5 +63,7 @@ class Lognormal:
         self.median, self.sigma = median, sigma
 
     def seconds(self, uniform: Floats) -> Floats:
-        inside = np.clip(uniform, 1e-16, None)  # a uniform of exactly 0 would be a delay of 0 and a log of -inf
+        inside = np.clip(
+            uniform, 1e-16, None
+        )  # a uniform of exactly 0 would be a delay of 0 and a log of -inf
         return np.asarray(self.median * np.exp(self.sigma * ndtri(inside)))

@@ -28,7 +28,7 @@ class Announcement(NamedTuple):
     reply: Letter | None
 
 
-class Reports(NamedTuple):
+class ReportColumns(NamedTuple):
     """The bids of the owners asked in a round: values (n, M), privacy_budget (n,), data_size (n,)."""
 
     values: Floats

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from simpy.events import Event
 
-from flmarket_sim import valuation
-from flmarket_sim.auctions.contract import Auction
+from flmarket_sim.auctions.auction import Auction
 from flmarket_sim.eventlog import BROKER
+from flmarket_sim.market.cohort_misreports import HONEST, CohortMisreports, step_shares, tell
 from flmarket_sim.market.ledger import JointAccount
-from flmarket_sim.market.liars import HONEST, Lies, step_shares, tell
 from flmarket_sim.market.mail import Inbox, Letter
 from flmarket_sim.market.messages import (
     Allocation,
@@ -23,10 +22,11 @@ from flmarket_sim.market.messages import (
     GradientMessage,
     MenuMessage,
     Offers,
-    Reports,
+    ReportColumns,
 )
 from flmarket_sim.market.world import World
-from flmarket_sim.population import Population
+from flmarket_sim.owners import valuation
+from flmarket_sim.owners.population import Population
 from flmarket_sim.privacy import Release, noise_scale
 from flmarket_sim.randomness import Purpose
 
@@ -47,17 +47,27 @@ class Cohort:
     `owners` are the participants, `people` (the same, unless somebody uses false names) who they are in the population.
     """
 
-    def __init__(self, world: World, buyer: int, round_number: int, model: Any, auction: Auction, money: float) -> None:
+    def __init__(
+        self,
+        world: World,
+        buyer: int,
+        round_number: int,
+        model: Any,
+        auction: Auction,
+        money: float,
+    ) -> None:
         self.world, self.buyer, self.round, self.model = world, buyer, round_number, model
         self.owners = self.people = world.bidders(buyer, round_number)
         self.accounts: dict[int, JointAccount] = {}
-        self.lies: Lies | None = None
+        self.lies: CohortMisreports | None = None
         self._draw_world()
         self._make_reports(auction, money)
         self.names: list[int] = self.owners.tolist()
         self.letters = _as_letters(self.reports)
-        self.records = self.reports.data_size  # (s,) that a sale is of: all that she offers, unless the auction buys fewer
-        self._judged: Judgement | None = None
+        self.records = (
+            self.reports.data_size
+        )  # (s,) that a sale is of: all that she offers, unless the auction buys fewer
+        self._judged: OfferJudgement | None = None
         self._computed: Gradients | None = None
         self._sales: Offers
 
@@ -67,7 +77,9 @@ class Cohort:
         spec = world.scenario.owners
         unreliable = spec.availability < 1.0 or spec.dropout > 0.0
         if world.delay.random or unreliable:
-            uniform = world.streams.per_owner(Purpose.WORLD, self.owners, DROP + 1, self.buyer, self.round)
+            uniform = world.streams.per_owner(
+                Purpose.WORLD, self.owners, DROP + 1, self.buyer, self.round
+            )
         else:
             uniform = np.zeros((n, DROP + 1))
         self.delays: list[list[float]] = world.delays(uniform[:, :AVAILABLE].T).tolist()
@@ -93,17 +105,23 @@ class Cohort:
             levels = np.arange(1, values.shape[1] + 1) / values.shape[1]
             values = people.value(self.owners[:, None], budget[:, None] * levels)
         size = people.data_size[self.owners]
-        self.reports = Reports(values, budget, size.astype(float))
+        self.reports = ReportColumns(values, budget, size.astype(float))
         spelled_out: Any = None
-        if world.ledger.limited:  # a step valuation is of the true budget: family and rate do not say it once capped
+        if (
+            world.ledger.limited
+        ):  # a step valuation is of the true budget: family and rate do not say it once capped
             spelled_out = np.full(len(size), None, dtype=object)
-            for slot in np.flatnonzero(capped & (people.family[self.owners] == valuation.STEP)).tolist():
+            for slot in np.flatnonzero(
+                capped & (people.family[self.owners] == valuation.STEP)
+            ).tolist():
                 spelled_out[slot] = values[slot].tolist()
         if world.cast is not None:
             there = np.array([reason is None for reason in self.silent])
             able = budget > 1e-9 * people.privacy_budget[self.owners]
             key = (self.buyer, self.round)
-            self.lies = tell(world.cast, people, key, self.owners, self.reports, there, able, auction, money)
+            self.lies = tell(
+                world.cast, people, key, self.owners, self.reports, there, able, auction, money
+            )
         if self.lies is not None:
             self._disguise(self.lies, spelled_out)
             return
@@ -112,7 +130,7 @@ class Cohort:
             people.rate[self.owners], budget, size, values[:, -1], spelled_out, None, None, None, None, None,
         )  # fmt: skip
 
-    def _disguise(self, lies: Lies, spelled_out: Any) -> None:
+    def _disguise(self, lies: CohortMisreports, spelled_out: Any) -> None:
         """Puts lies in the place of the truth. A person's names live where she lives: same delays, absence and dropouts."""
         world, truth, origin = self.world, self.reports, lies.origin
         lying = lies.code != HONEST
@@ -121,7 +139,10 @@ class Cohort:
             self.delays = [[row[slot] for slot in origin.tolist()] for row in self.delays]
             self.silent = [self.silent[slot] for slot in origin.tolist()]
             self.drops = [self.drops[slot] for slot in origin.tolist()]
-            joint = {slot: JointAccount(world.ledger, int(self.people[slot])) for slot in np.unique(origin[len(truth[0]) :])}
+            joint = {
+                slot: JointAccount(world.ledger, int(self.people[slot]))
+                for slot in np.unique(origin[len(truth[0]) :])
+            }
             self.accounts = {slot: joint[o] for slot, o in enumerate(origin.tolist()) if o in joint}
         self.reports = lies.reports
         speed = world.population.records_per_second
@@ -140,24 +161,26 @@ class Cohort:
         )  # fmt: skip
 
     @property
-    def judged(self) -> Judgement:
+    def judged(self) -> OfferJudgement:
         """How owners see the offers made to them so far."""
         assert self._judged is not None
         return self._judged
 
-    def judge(self, offers: Offers) -> Judgement:
+    def judge(self, offers: Offers) -> OfferJudgement:
         """How each owner sees the offer made to her, by rows of the offers."""
         if self._judged is None:
-            self._judged = Judgement(self, offers)
+            self._judged = OfferJudgement(self, offers)
         return self._judged
 
-    def sell_in_turn(self, judgement: Judgement) -> None:
+    def sell_in_turn(self, judgement: OfferJudgement) -> None:
         """Owners will see their offers one after the other; `judgement` fills up as they decide."""
         self._judged = judgement
 
     def sell_records(self, slots: Ints, size: Floats) -> None:
         """The auction buys so many records of these owners."""
-        if self.records is self.reports.data_size:  # copied once: in turn, this is called for every owner
+        if (
+            self.records is self.reports.data_size
+        ):  # copied once: in turn, this is called for every owner
             self.records = self.records.copy()
         self.records[slots] = size
 
@@ -166,7 +189,9 @@ class Cohort:
         people, owners = self.world.population, self.people[slots]
         step_cost = people.rate[owners] * people.data_size[owners] * people.privacy_budget[owners]
         size = self.records[slots]
-        value = valuation.value(people.family[owners], people.rate[owners], size, privacy_loss, step_cost)
+        value = valuation.value(
+            people.family[owners], people.rate[owners], size, privacy_loss, step_cost
+        )
         if self.accounts:
             value = value * step_shares(people.family[owners], owners, size, privacy_loss)
         return value
@@ -182,7 +207,7 @@ class Cohort:
         return self._computed
 
 
-def _as_letters(reports: Reports) -> list[tuple[Floats, float, float]]:
+def _as_letters(reports: ReportColumns) -> list[tuple[Floats, float, float]]:
     """The rows of a table, each with memory of its own: what a bid has in it is one row."""
     rows = (row.copy() for row in reports.values)
     return list(zip(rows, reports.privacy_budget.tolist(), reports.data_size.tolist(), strict=True))
@@ -193,7 +218,7 @@ def _or_null(column: Any, known: Any) -> Any:
     return np.where(known, column.astype(object), None) if known.any() else None
 
 
-class Judgement:
+class OfferJudgement:
     """Offers as their owners see them: `reason` to accept or decline, and the log's `decisions` to be."""
 
     def __init__(self, cohort: Cohort, offers: Offers) -> None:
@@ -262,7 +287,11 @@ class Gradients:
 
     def perturbed(self, row: int) -> Floats | None:
         """The gradient of a row as it leaves its owner."""
-        return None if self.release is None else self.release.leave(row, int(self.owners[row]), *self.key)
+        return (
+            None
+            if self.release is None
+            else self.release.leave(row, int(self.owners[row]), *self.key)
+        )
 
     def true_error(self, delivered: Floats, weights: Floats) -> tuple[float, float]:
         """Squared distance of a delivered gradient to the noiseless one of all bidders, and the bias in it.
@@ -284,7 +313,9 @@ def records(people: Population, owners: Ints, sizes: Ints, skipped: Ints | None 
     return np.asarray(people.rows[start + np.arange(int(ends[-1]))])
 
 
-def owner(cohort: Cohort, slot: int, inboxes: tuple[Inbox, Inbox, Inbox]) -> Generator[Event, Any, None]:
+def owner(
+    cohort: Cohort, slot: int, inboxes: tuple[Inbox, Inbox, Inbox]
+) -> Generator[Event, Any, None]:
     """An owner's round, from the announcement's arrival on: bid, decide, compute, send, be paid.
 
     An answer of None means: too late.
@@ -294,7 +325,9 @@ def owner(cohort: Cohort, slot: int, inboxes: tuple[Inbox, Inbox, Inbox]) -> Gen
     delays, me = cohort.delays, cohort.names[slot]
 
     if cohort.silent[slot] is not None:
-        world.log.row("dropout", env.now, cohort.round, cohort.buyer, me, BROKER, NO_BID, cohort.silent[slot])
+        world.log.row(
+            "dropout", env.now, cohort.round, cohort.buyer, me, BROKER, NO_BID, cohort.silent[slot]
+        )
         return
     reply = Letter(env)
     cohort.bids.happen(slot, env.now)
@@ -330,7 +363,9 @@ def owner(cohort: Cohort, slot: int, inboxes: tuple[Inbox, Inbox, Inbox]) -> Gen
         yield env.timeout(cohort.compute[slot])
     if cohort.drops[slot]:
         ledger.release(me, loss)
-        world.log.row("dropout", env.now, cohort.round, cohort.buyer, me, BROKER, NO_GRADIENT, DROPPED)
+        world.log.row(
+            "dropout", env.now, cohort.round, cohort.buyer, me, BROKER, NO_GRADIENT, DROPPED
+        )
         return
     gradient = computed.perturbed(row)
     ledger.spend(me, loss)

@@ -15,19 +15,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flmarket_sim.durable import DiskError, disk_error, write_parquet, write_text
 from flmarket_sim.errors import FlmarketError, InputError
-from flmarket_sim.eventlog import EventLog, read_run
+from flmarket_sim.eventlog import ParquetLog, read_run
 from flmarket_sim.eventlog.reader import event_parts, refuse_losses
 from flmarket_sim.eventlog.schema import KINDS, SCHEMA_VERSION
-from flmarket_sim.folders import LOCK, claim, lock
 from flmarket_sim.market import checkpoint
+from flmarket_sim.market.cohort_misreports import HONEST, Cast
 from flmarket_sim.market.ledger import Ledger
-from flmarket_sim.market.liars import HONEST, Cast
-from flmarket_sim.population import Population
-from flmarket_sim.scenario import Scenario, without_nulls
-from flmarket_sim.scenario_file import build_scenario
-from flmarket_sim.valuation import FAMILIES
+from flmarket_sim.owners.population import Population
+from flmarket_sim.owners.valuation import FAMILIES
+from flmarket_sim.scenario.model import Scenario, without_nulls
+from flmarket_sim.scenario.scenario_file import build_scenario
+from flmarket_sim.storage.atomic_files import DiskError, disk_error, write_parquet, write_text
+from flmarket_sim.storage.result_folders import LOCK, claim, lock
 
 
 class RunFolder:
@@ -50,7 +50,8 @@ class RunFolder:
                 "scenario_sha256": scenario.digest(),
                 "seed": scenario.seed,
                 "repeatable": scenario.repeatable,
-                "versions": versions() | ({} if scenario.repeatable else {"opendp": _version("opendp")}),
+                "versions": versions()
+                | ({} if scenario.repeatable else {"opendp": _version("opendp")}),
             }
             _write_json(path / "run.json", info | {"outcome": "running"})
             return cls(path, handle, info)
@@ -67,16 +68,27 @@ class RunFolder:
         if not path.is_dir():
             raise InputError(f"{path} is not a directory; resume takes the directory of a run")
         if (path / "sweep.json").exists():
-            raise InputError(f"{path} is the directory of a sweep; `flmarket sweep` with the same file goes on with it")
+            raise InputError(
+                f"{path} is the directory of a sweep; `flmarket sweep` with the same file goes on with it"
+            )
         info = read_run(path)
         handle = None if info.get("outcome") == "finished" else lock(path, "run")
         try:
             info = read_run(path)  # it may have changed until we had the lock
             if not {"scenario", "scenario_sha256", "versions", "outcome"} <= info.keys():
-                raise InputError(f"{path / 'run.json'} does not describe a run; start the run anew with `flmarket run`")
+                raise InputError(
+                    f"{path / 'run.json'} does not describe a run; start the run anew with `flmarket run`"
+                )
             known = {
                 key: info[key]
-                for key in ("schema", "scenario", "scenario_sha256", "seed", "repeatable", "versions")
+                for key in (
+                    "schema",
+                    "scenario",
+                    "scenario_sha256",
+                    "seed",
+                    "repeatable",
+                    "versions",
+                )
                 if key in info
             }
             if info["outcome"] != "finished":
@@ -84,7 +96,12 @@ class RunFolder:
             elif handle is not None:
                 os.close(handle)
                 handle = None
-            return cls(path, -1 if handle is None else handle, known | {"outcome": info["outcome"]}, _seconds(info))
+            return cls(
+                path,
+                -1 if handle is None else handle,
+                known | {"outcome": info["outcome"]},
+                _seconds(info),
+            )
         except BaseException:
             if handle is not None:
                 os.close(handle)
@@ -102,7 +119,9 @@ class RunFolder:
                 f"{self.path} has noise that nobody can draw again: its run cannot be resumed; start it anew elsewhere"
             )
         if not isinstance(self.info["scenario"], dict):
-            raise InputError(f"{where} does not describe a run; start the run anew with `flmarket run`")
+            raise InputError(
+                f"{where} does not describe a run; start the run anew with `flmarket run`"
+            )
         scenario = build_scenario(without_nulls(self.info["scenario"]), str(where))
         if scenario.digest() != self.info["scenario_sha256"]:
             raise InputError(
@@ -125,7 +144,7 @@ class RunFolder:
                 "the run's beginning. If it is damaged, delete it and resume again"
             )
 
-    def finish(self, ledger: Ledger, log: EventLog) -> dict[str, Any]:
+    def finish(self, ledger: Ledger, log: ParquetLog) -> dict[str, Any]:
         """The run is done: from here on its directory has nothing but results."""
         write_parquet(self.path / "ledger.parquet", ledger_table(ledger))
         log.close()
@@ -136,7 +155,11 @@ class RunFolder:
 
     def tidy(self) -> None:
         """What only a run that is going on needs, and what a killed one may have left."""
-        for path in (self.path / checkpoint.NAME, self.path / LOCK, *self.path.glob("events/journal-*")):
+        for path in (
+            self.path / checkpoint.NAME,
+            self.path / LOCK,
+            *self.path.glob("events/journal-*"),
+        ):
             path.unlink(missing_ok=True)
         for pattern in (".*.tmp", ".*.again", "events/.*.tmp", "events/*/.*.tmp"):
             for path in self.path.glob(pattern):
@@ -149,7 +172,9 @@ class RunFolder:
             try:
                 rows = sum(pq.read_metadata(part).num_rows for part in event_parts(self.path, kind))
             except (OSError, pa.ArrowException) as error:
-                raise InputError(f"a part of {kind!r} in {self.path} cannot be read: {error}") from None
+                raise InputError(
+                    f"a part of {kind!r} in {self.path} cannot be read: {error}"
+                ) from None
             refuse_losses(self.path, info, kind, rows)
         for name in ("owners.parquet", "ledger.parquet"):
             if not (self.path / name).exists():
@@ -157,7 +182,7 @@ class RunFolder:
                     f"{self.path} is finished, but {name} is lost; run the scenario again: the same seed gives the same bytes"
                 )
 
-    def stop(self, log: EventLog, error: BaseException) -> None:
+    def stop(self, log: ParquetLog, error: BaseException) -> None:
         """The run ends before its time. It has noted its last round; where something failed, what led to that is noted too.
 
         The disk may be full: what matters is the error that brought us here.
@@ -170,9 +195,15 @@ class RunFolder:
             pass
         log.journal.close()
         outcome = "interrupted" if interrupted else "failed"
-        ending = {"outcome": outcome, "error": f"{type(error).__name__}: {error}", "log": {"events": log.safe}}
+        ending = {
+            "outcome": outcome,
+            "error": f"{type(error).__name__}: {error}",
+            "log": {"events": log.safe},
+        }
         try:
-            _write_json(self.path / "run.json", self.info | ending | {"wall_seconds": self._seconds()})
+            _write_json(
+                self.path / "run.json", self.info | ending | {"wall_seconds": self._seconds()}
+            )
         except OSError:
             pass
 
@@ -202,8 +233,14 @@ def same_versions(path: Path, said: Path, then: Any) -> None:
     """Refuses to go on with what other versions have begun; `said` is the file that names them."""
     now = versions()
     if not isinstance(then, dict):
-        raise InputError(f"{said} does not say with which versions it was begun; start it anew elsewhere")
-    other = [f"{name} {then.get(name, 'unknown')} (now {now[name]})" for name in now if then.get(name) != now[name]]
+        raise InputError(
+            f"{said} does not say with which versions it was begun; start it anew elsewhere"
+        )
+    other = [
+        f"{name} {then.get(name, 'unknown')} (now {now[name]})"
+        for name in now
+        if then.get(name) != now[name]
+    ]
     if other:
         raise InputError(
             f"{path} was begun with {', '.join(other)}: the rest would not fit to what is there. Install those versions to go on, "
@@ -217,9 +254,17 @@ def _seconds(info: dict[str, Any]) -> float:
 
 
 def owners_table(people: Population, cast: Cast | None) -> pa.Table:
-    behaviour = pa.nulls(len(people), pa.int8()) if cast is None else pa.array(cast.code, mask=cast.code == HONEST)
+    behaviour = (
+        pa.nulls(len(people), pa.int8())
+        if cast is None
+        else pa.array(cast.code, mask=cast.code == HONEST)
+    )
     labels = pa.array([] if cast is None else cast.labels, pa.string())
-    speed = pa.nulls(len(people), pa.float64()) if people.records_per_second is None else people.records_per_second
+    speed = (
+        pa.nulls(len(people), pa.float64())
+        if people.records_per_second is None
+        else people.records_per_second
+    )
     return pa.table(
         {
             "owner": pa.array(range(len(people)), pa.int32()),

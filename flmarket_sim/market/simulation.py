@@ -14,24 +14,30 @@ from typing import Any
 import simpy
 from threadpoolctl import threadpool_limits
 
-from flmarket_sim import registry
-from flmarket_sim.durable import disk_error
-from flmarket_sim.eventlog import EventLog, read_run
+from flmarket_sim.eventlog import ParquetLog, read_run
+from flmarket_sim.eventlog.parquet_log import ADVICE
 from flmarket_sim.eventlog.round_log import RoundLog
-from flmarket_sim.eventlog.writer import ADVICE
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.learning.model import create_model
 from flmarket_sim.market.broker import Broker
 from flmarket_sim.market.buyer import Buyer
-from flmarket_sim.market.checkpoint import Checkpoint, Checkpoints, failing, read_checkpoint, restore
+from flmarket_sim.market.checkpoint import (
+    Checkpoint,
+    Checkpoints,
+    failing,
+    read_checkpoint,
+    restore,
+)
+from flmarket_sim.market.cohort_misreports import behaviour_labels
 from flmarket_sim.market.ledger import Ledger
-from flmarket_sim.market.liars import behaviour_labels
 from flmarket_sim.market.run_folder import RunFolder
 from flmarket_sim.market.world import World
-from flmarket_sim.population import create_population
+from flmarket_sim.owners.population import create_population
+from flmarket_sim.plugins import registry
 from flmarket_sim.privacy import require_noise
 from flmarket_sim.randomness import Streams
-from flmarket_sim.scenario import Scenario
+from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.storage.atomic_files import disk_error
 
 Progress = Callable[[int, int], None]
 
@@ -44,7 +50,12 @@ class Run:
     info: dict[str, Any]
 
 
-def run(scenario: Scenario, out: str | Path, progress: Progress | None = None, data: Dataset | None = None) -> Run:
+def run(
+    scenario: Scenario,
+    out: str | Path,
+    progress: Progress | None = None,
+    data: Dataset | None = None,
+) -> Run:
     """Simulates a scenario into the new or empty directory `out`.
 
     `progress(done, total)` is called after every round of every buyer. `data` saves loading the scenario's data set
@@ -75,12 +86,18 @@ def resume(out: str | Path, progress: Progress | None = None) -> Run:
 
 
 def _carry_out(
-    folder: RunFolder, scenario: Scenario, start: Checkpoint | None, progress: Progress | None, data: Dataset | None
+    folder: RunFolder,
+    scenario: Scenario,
+    start: Checkpoint | None,
+    progress: Progress | None,
+    data: Dataset | None,
 ) -> Run:
     buyers = tuple(buyer.name for buyer in scenario.resolved_buyers())
-    log = EventLog(folder.path / "events", buyers, behaviour_labels(scenario))
+    log = ParquetLog(folder.path / "events", buyers, behaviour_labels(scenario))
     try:
-        with threadpool_limits(limits=1, user_api="blas"):  # sums in one order, whatever the machine
+        with threadpool_limits(
+            limits=1, user_api="blas"
+        ):  # sums in one order, whatever the machine
             world = build_world(scenario, log, data, 0.0 if start is None else start.facts.time)
             folder.write_owners(world.population, world.cast)
             simulate(world, progress, Checkpoints(folder.path), start)
@@ -100,7 +117,9 @@ def rounds_only(scenario: Scenario, data: Dataset | None = None) -> list[dict[st
     return log.rounds()
 
 
-def build_world(scenario: Scenario, log: EventLog, data: Dataset | None = None, time: float = 0.0) -> World:
+def build_world(
+    scenario: Scenario, log: ParquetLog, data: Dataset | None = None, time: float = 0.0
+) -> World:
     """Population, data, clock: everything that is there before the first message."""
     streams = Streams(scenario.seed)
     learns = any(buyer.model.name != "none" for buyer in scenario.resolved_buyers())
@@ -109,13 +128,26 @@ def build_world(scenario: Scenario, log: EventLog, data: Dataset | None = None, 
         data = source.load(streams)
     if learns and data is not None:
         data.check()
-    population = create_population(scenario, streams, data.train_y if learns and data is not None else None)
+    population = create_population(
+        scenario, streams, data.train_y if learns and data is not None else None
+    )
     ledger = Ledger(len(population), scenario.owners.lifetime_budget)
-    return World(scenario, simpy.Environment(time), population, streams, log, ledger, data if learns else None)
+    return World(
+        scenario,
+        simpy.Environment(time),
+        population,
+        streams,
+        log,
+        ledger,
+        data if learns else None,
+    )
 
 
 def simulate(
-    world: World, progress: Progress | None = None, checkpoints: Checkpoints | None = None, start: Checkpoint | None = None
+    world: World,
+    progress: Progress | None = None,
+    checkpoints: Checkpoints | None = None,
+    start: Checkpoint | None = None,
 ) -> None:
     """Starts every buyer, where she was at `start`, and lets the world run until nothing is left to happen."""
     specs, buyers = world.scenario.resolved_buyers(), list[Buyer]()
@@ -147,7 +179,9 @@ def simulate(
         model = None
         if spec.model.name != "none" and world.data is not None:
             model = create_model(spec.model, world.data, world.streams, index)
-        buyers.append(Buyer(world, index, spec, model, Broker(world, index, spec, model), after_round))
+        buyers.append(
+            Buyer(world, index, spec, model, Broker(world, index, spec, model), after_round)
+        )
     if start is not None:
         restore(start, world, buyers, world.log.folder.parent)
     for buyer in buyers:

@@ -9,18 +9,18 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from flmarket_sim import registry
 from flmarket_sim.errors import ContractError, plugin_errors
-from flmarket_sim.eventlog import EventLog
+from flmarket_sim.eventlog import ParquetLog
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.market.bills import Bill
+from flmarket_sim.market.cohort_misreports import Cast
 from flmarket_sim.market.delays import Delay
 from flmarket_sim.market.ledger import Ledger
-from flmarket_sim.market.liars import Cast
-from flmarket_sim.population import Population, choose_bidders, draw_money
+from flmarket_sim.owners.population import Population, choose_bidders, draw_money
+from flmarket_sim.plugins import registry
 from flmarket_sim.privacy import Noise, create_noise
 from flmarket_sim.randomness import Purpose, Streams
-from flmarket_sim.scenario import Budget, Scenario
+from flmarket_sim.scenario.model import Budget, Scenario
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -48,7 +48,7 @@ class World:
     env: simpy.Environment
     population: Population
     streams: Streams
-    log: EventLog
+    log: ParquetLog
     ledger: Ledger
     data: Dataset | None
     delay: Delay = field(init=False)
@@ -91,7 +91,9 @@ class World:
         with plugin_errors("delay", self.delay.name):
             seconds = np.asarray(self.delay.seconds(uniform), dtype=np.float64)
         if seconds.shape != uniform.shape or not (np.isfinite(seconds) & (seconds >= 0)).all():
-            raise ContractError(f"delay {self.delay.name!r} must give finite delays of at least 0, one for each number")
+            raise ContractError(
+                f"delay {self.delay.name!r} must give finite delays of at least 0, one for each number"
+            )
         return seconds
 
     def buyer_delays(self, buyer: int, round_number: int) -> list[float]:
@@ -107,5 +109,7 @@ class World:
         levels = self.scenario.market.levels
         table = np.empty((len(owners), levels))
         for m in range(1, levels + 1):
-            table[:, m - 1] = self.population.value(owners, self.population.privacy_budget * (m / levels))
+            table[:, m - 1] = self.population.value(
+                owners, self.population.privacy_budget * (m / levels)
+            )
         return table

@@ -1,9 +1,9 @@
 """Local differential privacy: clipping, Laplace noise from streams or hardened, accounting, and an audit that can fail."""
 
-from flmarket_sim.privacy.audit import AuditResult, audit
 from flmarket_sim.privacy.clipping import clip_l1
 from flmarket_sim.privacy.laplace import noise_scale, perturb, unit_noise
 from flmarket_sim.privacy.noise import Noise, create_noise, require_noise
+from flmarket_sim.privacy.privacy_audit import AuditResult, audit
 from flmarket_sim.privacy.release import Release
 
 __all__ = [

@@ -40,14 +40,19 @@ def measurement(dimension: int, privacy_loss: float, clip: float) -> tuple[Any, 
     larger by a few units in the last place where the proven loss would otherwise be above e.
     """
     library = opendp()
-    space = library.vector_domain(library.atom_domain(T=float, nan=False), size=dimension), library.l1_distance(T=float)
+    space = (
+        library.vector_domain(library.atom_domain(T=float, nan=False), size=dimension),
+        library.l1_distance(T=float),
+    )
     scale, distance = float(noise_scale(privacy_loss, clip)), 2.0 * clip
     for attempt in range(ATTEMPTS):
         made = library.m.make_laplace(*space, scale=scale)
         if made.map(distance) <= privacy_loss:
             return made, scale
         scale *= 1.0 + 2.0 ** (attempt - 52)
-    raise FlmarketError(f"OpenDP proves no privacy loss of {privacy_loss} for {dimension} parameters and clip {clip}")
+    raise FlmarketError(
+        f"OpenDP proves no privacy loss of {privacy_loss} for {dimension} parameters and clip {clip}"
+    )
 
 
 class HardenedNoise:
@@ -57,8 +62,12 @@ class HardenedNoise:
         opendp()
         self.clip = clip
 
-    def add(self, clipped: Floats, privacy_loss: float, owner: int, round_number: int, buyer: int) -> Floats:
+    def add(
+        self, clipped: Floats, privacy_loss: float, owner: int, round_number: int, buyer: int
+    ) -> Floats:
         if not np.isfinite(clipped).all():
-            raise FlmarketError(f"the gradient of owner {owner} in round {round_number} is not finite")
+            raise FlmarketError(
+                f"the gradient of owner {owner} in round {round_number} is not finite"
+            )
         made, _ = measurement(len(clipped), float(privacy_loss), self.clip)
         return np.array(made(clipped.tolist()), dtype=np.float64)

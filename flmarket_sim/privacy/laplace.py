@@ -19,7 +19,9 @@ def noise_scale(privacy_loss: Floats | float, clip: float) -> Floats:
     return np.asarray(2.0 * clip / np.asarray(privacy_loss, float))
 
 
-def unit_noise(streams: Streams, dimension: int, owner: int, round_number: int, buyer: int) -> Floats:
+def unit_noise(
+    streams: Streams, dimension: int, owner: int, round_number: int, buyer: int
+) -> Floats:
     """(D,) standard Laplace noise of an owner in a round: the same whatever she sells and to which policy."""
     return streams.generator(Purpose.NOISE, owner, round_number, buyer).laplace(size=dimension)
 

@@ -16,7 +16,9 @@ Floats = NDArray[np.float64]
 class Noise(Protocol):
     """Laplace noise of scale 2 L / e on every coordinate of a clipped gradient (D,)."""
 
-    def add(self, clipped: Floats, privacy_loss: float, owner: int, round_number: int, buyer: int) -> Floats:
+    def add(
+        self, clipped: Floats, privacy_loss: float, owner: int, round_number: int, buyer: int
+    ) -> Floats:
         """The gradient as it leaves its owner."""
         ...
 
@@ -27,7 +29,9 @@ class SimulationNoise:
     def __init__(self, clip: float, streams: Streams) -> None:
         self.clip, self.streams = clip, streams
 
-    def add(self, clipped: Floats, privacy_loss: float, owner: int, round_number: int, buyer: int) -> Floats:
+    def add(
+        self, clipped: Floats, privacy_loss: float, owner: int, round_number: int, buyer: int
+    ) -> Floats:
         unit = unit_noise(self.streams, len(clipped), owner, round_number, buyer)
         return perturb(clipped, unit, privacy_loss, self.clip)
 

@@ -10,9 +10,18 @@ from typing import Any
 import numpy as np
 
 from flmarket_sim.errors import InputError
-from flmarket_sim.study.contract import Plot
+from flmarket_sim.studies.study import Plot
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")  # Okabe and Ito
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+    "#999999",
+)  # Okabe and Ito
 FLOOR = "first-best"  # a bound, not a mechanism: drawn dashed
 VARIANT = " (published weights)"  # drawn like its namesake, dotted
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -26,7 +35,9 @@ def axes(path: Path | None, size: tuple[float, float] = (6.5, 4.2)) -> Iterator[
 
 
 @contextmanager
-def panels(path: Path | None, count: int, size: tuple[float, float], columns: int = 2) -> Iterator[list[Any]]:
+def panels(
+    path: Path | None, count: int, size: tuple[float, float], columns: int = 2
+) -> Iterator[list[Any]]:
     """Several axes with common scales and one legend, two in a row unless said otherwise; `size` is the whole figure's."""
     import matplotlib
 
@@ -36,7 +47,13 @@ def panels(path: Path | None, count: int, size: tuple[float, float], columns: in
 
     wide = min(count, columns)
     figure, grid = plt.subplots(
-        -(-count // wide), wide, figsize=size, layout="constrained", squeeze=False, sharex=True, sharey=True
+        -(-count // wide),
+        wide,
+        figsize=size,
+        layout="constrained",
+        squeeze=False,
+        sharex=True,
+        sharey=True,
     )
     drawn = list(grid.flat)
     try:
@@ -48,11 +65,21 @@ def panels(path: Path | None, count: int, size: tuple[float, float], columns: in
             axis.grid(alpha=0.3, which="both", linewidth=0.5)
             axis.set_axisbelow(True)
             axis.spines[["top", "right"]].set_visible(False)
-            labels |= {label: handle for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+            labels |= {
+                label: handle
+                for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+            }
         if len(labels) > 1:
             many = len(labels) > 8
             wide, font = (4 if size[0] > 8 else 3, "small") if many or count > 1 else (2, "medium")
-            figure.legend(labels.values(), labels, loc="outside upper center", ncols=wide, fontsize=font, frameon=False)
+            figure.legend(
+                labels.values(),
+                labels,
+                loc="outside upper center",
+                ncols=wide,
+                fontsize=font,
+                frameon=False,
+            )
         if path is not None:
             metadata = {"Date": None} if path.suffix == ".svg" else None
             try:
@@ -66,7 +93,9 @@ def panels(path: Path | None, count: int, size: tuple[float, float], columns: in
 def draw(rows: list[dict[str, Any]], plot: Plot, path: Path) -> None:
     """Rows as lines with bands, or as groups of bars with whiskers; a panel for each value of the plot's panel column."""
     groups = list(dict.fromkeys(row[plot.group] for row in rows))
-    shown: list[Any] = [None] if plot.panel is None else list(dict.fromkeys(row[plot.panel] for row in rows))
+    shown: list[Any] = (
+        [None] if plot.panel is None else list(dict.fromkeys(row[plot.panel] for row in rows))
+    )
     many = plot.bars and len({row[plot.x] for row in rows}) > 4
     single = (8.0, 4.6) if many else (6.5, 4.4)
     size = single if len(shown) == 1 else (9.0, 1.1 + 3.0 * -(-len(shown) // 2))
@@ -104,11 +133,16 @@ def _scales(axis: Any, plot: Plot, rows: list[dict[str, Any]]) -> None:
             shown
         ):  # bands that reach down to 0 must not stretch the axis; panels share it, so its top is that of all of them
             highs = np.array([row.get(f"{plot.y}_high") or np.nan for row in rows], float)
-            axis.set_ylim(0.8 * shown.min(), 1.2 * max(shown.max(), highs[np.isfinite(highs)].max(initial=0.0)))
+            axis.set_ylim(
+                0.8 * shown.min(),
+                1.2 * max(shown.max(), highs[np.isfinite(highs)].max(initial=0.0)),
+            )
         axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.yaxis.set_minor_formatter(NullFormatter())
     if plot.top is not None:
-        axis.set_ylim(None, min(plot.top, 1.2 * max(row[plot.y] for row in rows if row[plot.y] is not None)))
+        axis.set_ylim(
+            None, min(plot.top, 1.2 * max(row[plot.y] for row in rows if row[plot.y] is not None))
+        )
     if plot.log_x:
         axis.set_xscale("log")
         axis.set_xticks(sorted({row[plot.x] for row in rows}))
@@ -118,9 +152,15 @@ def _scales(axis: Any, plot: Plot, rows: list[dict[str, Any]]) -> None:
 
 def _lines(axis: Any, rows: list[dict[str, Any]], plot: Plot, groups: list[Any]) -> None:
     for place, group in enumerate(groups):
-        mine = sorted((row for row in rows if row[plot.group] == group), key=lambda row: row[plot.x])
-        x, y, low, high = (np.array([row.get(key, np.nan) for row in mine], float) for key in _columns(plot))
-        if plot.log:  # a logarithm has no 0: the line ends there, instead of falling out of the figure
+        mine = sorted(
+            (row for row in rows if row[plot.group] == group), key=lambda row: row[plot.x]
+        )
+        x, y, low, high = (
+            np.array([row.get(key, np.nan) for row in mine], float) for key in _columns(plot)
+        )
+        if (
+            plot.log
+        ):  # a logarithm has no 0: the line ends there, instead of falling out of the figure
             y = np.where(y > 0, y, np.nan)
         colour, marker, line = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], "-"
         if (namesake := str(group).removesuffix(VARIANT)) != group and namesake in groups:
@@ -133,13 +173,17 @@ def _lines(axis: Any, rows: list[dict[str, Any]], plot: Plot, groups: list[Any])
         axis.fill_between(x, low, high, where=inside, color=colour, alpha=0.15, linewidth=0)
 
 
-def _bars(axis: Any, rows: list[dict[str, Any]], plot: Plot, groups: list[Any], names: list[Any]) -> None:
+def _bars(
+    axis: Any, rows: list[dict[str, Any]], plot: Plot, groups: list[Any], names: list[Any]
+) -> None:
     width = 0.8 / len(groups)
     for place, group in enumerate(groups):
         mine = {row[plot.x]: row for row in rows if row[plot.group] == group}
         at = [j for j, name in enumerate(names) if name in mine]
         _, y, low, high = (
-            np.array([mine[names[j]].get(key, np.nan) if key != plot.x else np.nan for j in at], float)
+            np.array(
+                [mine[names[j]].get(key, np.nan) if key != plot.x else np.nan for j in at], float
+            )
             for key in _columns(plot)
         )
         whiskers = np.nan_to_num(np.stack([y - low, high - y]).clip(min=0))

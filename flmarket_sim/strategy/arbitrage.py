@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from flmarket_sim import aggregation
-from flmarket_sim.bids import BidBatch, Profiles
-from flmarket_sim.strategy.lies import Floats
+from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.strategy.misreports import Floats
 
 LEAST = 1e-9  # of a privacy budget: less is sold out
 
@@ -52,7 +52,9 @@ def buy(
         values = np.maximum.accumulate(np.maximum(values, 0.0), axis=2)
         bids = BidBatch(values, left, truth.data_size)
         outcome = auction.decide(bids, budget / purchases, np.random.default_rng(number))
-        loss = np.where(outcome.privacy_loss > 10 * LEAST * truth.privacy_budget, outcome.privacy_loss, 0.0)
+        loss = np.where(
+            outcome.privacy_loss > 10 * LEAST * truth.privacy_budget, outcome.privacy_loss, 0.0
+        )
         sold, squared = sold + loss, squared + loss**2
         spent += outcome.payment.sum(axis=1)
     effective = np.sqrt(squared)
@@ -62,7 +64,13 @@ def buy(
 
 
 def price_of_the_same(
-    auction: Any, truth: Profiles, budget: Floats, purchases: int, *, remember: bool = True, rule: str = "opt-aggr"
+    auction: Any,
+    truth: Profiles,
+    budget: Floats,
+    purchases: int,
+    *,
+    remember: bool = True,
+    rule: str = "opt-aggr",
 ) -> tuple[float, float]:
     """(budget ratio, spending ratio): what `purchases` purchases need for the mean error bound that one purchase of `budget` has.
 
@@ -76,7 +84,9 @@ def price_of_the_same(
 
     def error(factor: float) -> tuple[float, float]:
         found = buy(auction, truth, factor * budget, purchases, remember=remember, rule=rule)
-        return float(found.error_bound[valid].mean()), float(found.spent.sum())  # infinite if one of them is invalid now
+        return float(found.error_bound[valid].mean()), float(
+            found.spent.sum()
+        )  # infinite if one of them is invalid now
 
     low, high = 1 / 64, 64.0
     if error(high)[0] > target:

@@ -1,4 +1,4 @@
-"""Lies worth trying. Each function gives C candidate reports for each of G liars: Lies of shape (C, G, ...)."""
+"""Lies worth trying. Each function gives C candidate reports for each of G liars: Misreports of shape (C, G, ...)."""
 
 from __future__ import annotations
 
@@ -7,28 +7,31 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.strategy.effort import Effort
-from flmarket_sim.strategy.lies import Floats, Liars, Lies
-from flmarket_sim.valuation import FAMILIES
+from flmarket_sim.owners.valuation import FAMILIES
+from flmarket_sim.strategy.misreports import Floats, Liars, Misreports
+from flmarket_sim.strategy.search_effort import Effort
 
 JUST = 1e-6  # so much below or above another's valuation
 DUST = 1e-3  # a rate that asks for next to nothing
 
 
-def grid(liars: Liars, effort: Effort) -> Lies:
+def grid(liars: Liars, effort: Effort) -> Misreports:
     """Her own family at every rate, privacy budget and data size of the grid."""
     points = np.array(list(product(effort.rates, effort.budgets, effort.sizes)))
     return _types(liars, liars.family[None, :], points)
 
 
-def families(liars: Liars, effort: Effort) -> Lies:
+def families(liars: Liars, effort: Effort) -> Misreports:
     """Every family, hers among them, at the coarser grid."""
     points = np.array(list(product(effort.other_rates, effort.other_budgets, effort.other_sizes)))
-    parts = [_types(liars, np.full((1, len(liars)), code, np.int8), points) for code in range(len(FAMILIES))]
-    return Lies.stack(parts)
+    parts = [
+        _types(liars, np.full((1, len(liars)), code, np.int8), points)
+        for code in range(len(FAMILIES))
+    ]
+    return Misreports.stack(parts)
 
 
-def shapes(liars: Liars, effort: Effort) -> Lies:
+def shapes(liars: Liars, effort: Effort) -> Misreports:
     """Tables that no family has: one height up to a level and another above it, all of the buyer's money among them.
 
     With a jump at the last level this is a flat table.
@@ -43,11 +46,14 @@ def shapes(liars: Liars, effort: Effort) -> Lies:
             tables.append(np.where(level <= jump, below[:, None], above[:, None]) if low != high else np.repeat(
                 heights[low][:, None], liars.levels, axis=1))  # fmt: skip
     values = np.stack(_distinct(tables))
-    whole = np.broadcast_to(liars.privacy_budget, values.shape[:2]), np.broadcast_to(liars.data_size, values.shape[:2])
-    return liars.feasible(Lies(values, *whole))
+    whole = (
+        np.broadcast_to(liars.privacy_budget, values.shape[:2]),
+        np.broadcast_to(liars.data_size, values.shape[:2]),
+    )
+    return liars.feasible(Misreports(values, *whole))
 
 
-def neighbours(liars: Liars, effort: Effort) -> Lies:
+def neighbours(liars: Liars, effort: Effort) -> Misreports:
     """Her own curve scaled so that her unit valuation lies just below, or just above, each rival's; three budgets."""
     parts = []
     unit = liars.truth().values[:, -1] / (liars.data_size * liars.privacy_budget)
@@ -59,17 +65,25 @@ def neighbours(liars: Liars, effort: Effort) -> Lies:
         scale = factor * unit / np.maximum(own, 1e-300)
         for near in (1.0 - JUST, 1.0 + JUST):
             values = honest.values * (near * scale)[..., None]
-            parts.append(Lies(values, np.broadcast_to(budget, scale.shape), np.broadcast_to(liars.data_size, scale.shape)))
-    return liars.feasible(Lies.stack(parts))
+            parts.append(
+                Misreports(
+                    values,
+                    np.broadcast_to(budget, scale.shape),
+                    np.broadcast_to(liars.data_size, scale.shape),
+                )
+            )
+    return liars.feasible(Misreports.stack(parts))
 
 
-def at_random(liars: Liars, count: int, rng: np.random.Generator) -> Lies:
+def at_random(liars: Liars, count: int, rng: np.random.Generator) -> Misreports:
     """Another family or rate, a smaller budget, fewer records, crooked levels, a level at a wild price: by lot."""
     shape = (count, len(liars))
     own = rng.random(shape) < 0.5
     family = np.where(own, liars.family, rng.integers(0, len(FAMILIES), shape)).astype(np.int8)
     rate = liars.rate * np.exp(rng.choice([0.3, 1.0], shape) * rng.standard_normal(shape))
-    budget = liars.privacy_budget * np.where(rng.random(shape) < 0.5, 1.0, rng.uniform(0.05, 1.0, shape))
+    budget = liars.privacy_budget * np.where(
+        rng.random(shape) < 0.5, 1.0, rng.uniform(0.05, 1.0, shape)
+    )
     size = liars.data_size * np.where(rng.random(shape) < 0.7, 1.0, rng.uniform(0.05, 1.0, shape))
     lies = liars.table(family, rate, budget, np.maximum(np.floor(size), 1.0))
     values = lies.values
@@ -81,10 +95,12 @@ def at_random(liars: Liars, count: int, rng: np.random.Generator) -> Lies:
     jump = np.exp(rng.uniform(np.log(2.0), np.log(1e6), shape))
     above = np.arange(liars.levels) >= level[..., None]
     values = np.where(wild[..., None] & above, values * jump[..., None], values)
-    return liars.feasible(Lies(values, lies.privacy_budget, lies.data_size))
+    return liars.feasible(Misreports(values, lies.privacy_budget, lies.data_size))
 
 
-def around(liars: Liars, best: Lies, scale: Floats, count: int, rng: np.random.Generator) -> Lies:
+def around(
+    liars: Liars, best: Misreports, scale: Floats, count: int, rng: np.random.Generator
+) -> Misreports:
     """Reports near the best one: everything, or one part of it, moved by `scale` (G,) or so."""
     shape = (count, len(liars))
     part = rng.integers(0, 5, shape)
@@ -95,36 +111,42 @@ def around(liars: Liars, best: Lies, scale: Floats, count: int, rng: np.random.G
 
     values = best.values[None] * moves((0, 4))[..., None]
     bend = np.isin(part, (1, 4))[..., None]
-    values = np.where(bend, values * np.exp(scale[None, :, None] * rng.standard_normal(values.shape)), values)
+    values = np.where(
+        bend, values * np.exp(scale[None, :, None] * rng.standard_normal(values.shape)), values
+    )
     budget = best.privacy_budget * moves((2, 4))
     size = best.data_size * moves((3, 4))
-    follows = np.isin(part, (2, 3)) & (rng.random(shape) < 0.5)  # values of the smaller offer, not of the old one
+    follows = np.isin(part, (2, 3)) & (
+        rng.random(shape) < 0.5
+    )  # values of the smaller offer, not of the old one
     smaller = budget / best.privacy_budget * (size / best.data_size)
     values = np.where(follows[..., None], values * smaller[..., None], values)
-    return liars.feasible(Lies(values, budget, size))
+    return liars.feasible(Misreports(values, budget, size))
 
 
-def steps(liars: Liars, best: Lies, size_of_step: float) -> Lies:
+def steps(liars: Liars, best: Misreports, size_of_step: float) -> Misreports:
     """One step up and one down along each part of the best report: all values, budget, records, each level alone."""
-    parts: list[Lies] = []
+    parts: list[Misreports] = []
     up_down = (np.exp(size_of_step), np.exp(-size_of_step))
     for factor in up_down:
-        parts.append(Lies(best.values * factor, best.privacy_budget, best.data_size))
-        parts.append(Lies(best.values, best.privacy_budget * factor, best.data_size))
-        parts.append(Lies(best.values * factor, best.privacy_budget * factor, best.data_size))
-        parts.append(Lies(best.values, best.privacy_budget, np.ceil(best.data_size * factor)))
-        parts.append(Lies(best.values * factor, best.privacy_budget, np.ceil(best.data_size * factor)))
+        parts.append(Misreports(best.values * factor, best.privacy_budget, best.data_size))
+        parts.append(Misreports(best.values, best.privacy_budget * factor, best.data_size))
+        parts.append(Misreports(best.values * factor, best.privacy_budget * factor, best.data_size))
+        parts.append(Misreports(best.values, best.privacy_budget, np.ceil(best.data_size * factor)))
+        parts.append(
+            Misreports(best.values * factor, best.privacy_budget, np.ceil(best.data_size * factor))
+        )
     for m in range(liars.levels):
         for factor in up_down:
             values = best.values.copy()
             values[:, m] *= factor
             if factor < 1.0:  # what lies below must not stand in the way
                 values[:, :m] = np.minimum(values[:, :m], values[:, m : m + 1])
-            parts.append(Lies(values, best.privacy_budget, best.data_size))
-    return liars.feasible(Lies.stack([part.at(None) for part in parts]))
+            parts.append(Misreports(values, best.privacy_budget, best.data_size))
+    return liars.feasible(Misreports.stack([part.at(None) for part in parts]))
 
 
-def _types(liars: Liars, family: NDArray[np.int8], points: Floats) -> Lies:
+def _types(liars: Liars, family: NDArray[np.int8], points: Floats) -> Misreports:
     """Reports of types (rate factor, budget share, size share), one a row of `points`.
 
     A step owner's true cost is that of her true size and budget; a share of it is what her own smaller type would say.

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from flmarket_sim import valuation
-from flmarket_sim.auctions.contract import Auction, records_sold
-from flmarket_sim.bids import BidBatch, Profiles
+from flmarket_sim.auctions.auction import Auction, records_sold
 from flmarket_sim.errors import InputError
-from flmarket_sim.strategy.lies import Bools, Floats, Ints, Lies
+from flmarket_sim.owners import valuation
+from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.strategy.misreports import Bools, Floats, Ints, Misreports
 
 AT_ONCE = 8_192  # markets decided in one call: what lies between fits into a processor's cache
 LEAST_SOLD = 8  # M in the paper's market
@@ -53,7 +53,11 @@ class Payoff:
         seed: int = 0,
         draws: int = DRAWS,
     ) -> None:
-        if len(owner) * samples != truth.shape[0] or reported.shape != truth.shape or budget.shape != truth.shape[:1]:
+        if (
+            len(owner) * samples != truth.shape[0]
+            or reported.shape != truth.shape
+            or budget.shape != truth.shape[:1]
+        ):
             raise InputError(
                 f"{len(owner)} liars with {samples} markets each need {len(owner) * samples} markets, got {truth.shape[0]} "
                 f"(reports {reported.shape}, budgets {budget.shape})"
@@ -66,7 +70,7 @@ class Payoff:
         self._liar = np.repeat(owner, samples)
         self._step_cost = truth.rate * truth.data_size * truth.privacy_budget
 
-    def __call__(self, lies: Lies) -> Floats:
+    def __call__(self, lies: Misreports) -> Floats:
         """(C, G) mean utility of the liar, or of her group, under each candidate (C, G, ...)."""
         candidates = lies.privacy_budget.shape[0]
         markets = self.truth.shape[0]
@@ -81,7 +85,9 @@ class Payoff:
                 found[part, rows] = self._utilities(lies.at(part), rows)
         return np.asarray(found.reshape(candidates, len(self.owner), self.samples).mean(axis=2))
 
-    def paired(self, one: Lies, other: Lies, seed: int, draws: int) -> tuple[Floats, Floats, Floats]:
+    def paired(
+        self, one: Misreports, other: Misreports, seed: int, draws: int
+    ) -> tuple[Floats, Floats, Floats]:
         """(G,) mean utilities of two reports on the same fresh draws, and the standard error of their difference."""
         fresh = Payoff(
             self.auction, self.truth, self.reported, self.budget, self.owner,
@@ -96,7 +102,7 @@ class Payoff:
         error = difference.std(axis=0, ddof=1) / np.sqrt(draws)
         return pairs[0].mean(axis=0), pairs[1].mean(axis=0), error
 
-    def _utilities(self, lies: Lies, rows: Ints) -> Floats:
+    def _utilities(self, lies: Misreports, rows: Ints) -> Floats:
         """(C, len(rows)) for candidates in some of the markets."""
         count = lies.privacy_budget.shape[0]
         liar, market = self._liar[rows], rows // self.samples
@@ -129,7 +135,9 @@ class Payoff:
         """Mean utility of owner column[b] of market rows[b] under bids b."""
         every = np.arange(len(rows))
         if not self.random:
-            return self._realised(rows, column, bids, self.auction.decide(bids, budget, np.random.default_rng(0)))
+            return self._realised(
+                rows, column, bids, self.auction.decide(bids, budget, np.random.default_rng(0))
+            )
         if not self.sampled:
             chance, payment = (part[every, column] for part in self.auction.expected(bids, budget))
             levels = chance.shape[1] - 1
@@ -152,27 +160,39 @@ class Payoff:
         size = records_sold(outcome, bids)[mine]
         return self._utility(rows, column, size, outcome.privacy_loss[mine], outcome.payment[mine])
 
-    def _utility(self, rows: Ints, column: Ints, size: Floats, loss: Floats, payment: Floats) -> Floats:
+    def _utility(
+        self, rows: Ints, column: Ints, size: Floats, loss: Floats, payment: Floats
+    ) -> Floats:
         truth = self.truth
         value = valuation.value(
-            truth.family[rows, column], truth.rate[rows, column], size, loss, self._step_cost[rows, column]
+            truth.family[rows, column],
+            truth.rate[rows, column],
+            size,
+            loss,
+            self._step_cost[rows, column],
         )
         too_much = loss > truth.privacy_budget[rows, column] * (1 + 1e-12)
         return np.where(too_much, -np.inf, payment - value)
 
 
-def expected_utility(auction: Any, truth: Profiles, bids: BidBatch, budget: Floats, seed: int = 0) -> tuple[Floats, Floats]:
+def expected_utility(
+    auction: Any, truth: Profiles, bids: BidBatch, budget: Floats, seed: int = 0
+) -> tuple[Floats, Floats]:
     """(K, n) mean utility of everybody under these reports, and the mean true value of what she sells: the paper's c."""
     random = draws_numbers(auction, bids, budget)
     if random and hasattr(auction, "expected"):
         chance, payment = auction.expected(bids, budget)
         levels = chance.shape[2] - 1
         lots = [
-            (chance[..., m], bids.privacy_budget * (m / levels), payment[..., m], bids.data_size) for m in range(levels + 1)
+            (chance[..., m], bids.privacy_budget * (m / levels), payment[..., m], bids.data_size)
+            for m in range(levels + 1)
         ]
     else:
         count = DRAWS if random else 1
-        outcomes = [auction.decide(bids, budget, np.random.default_rng([seed, draw])) for draw in range(count)]
+        outcomes = [
+            auction.decide(bids, budget, np.random.default_rng([seed, draw]))
+            for draw in range(count)
+        ]
         each = np.full(truth.shape, 1 / count)
         lots = [(each, one.privacy_loss, one.payment, records_sold(one, bids)) for one in outcomes]
     utility, cost = np.zeros(truth.shape), np.zeros(truth.shape)

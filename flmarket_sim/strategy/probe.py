@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flmarket_sim.auctions.contract import Auction, check_budget
-from flmarket_sim.bids import BidBatch, Profiles
+from flmarket_sim.auctions.auction import Auction, check_budget
 from flmarket_sim.errors import plugin_errors
+from flmarket_sim.owners.bids import BidBatch, Profiles
 from flmarket_sim.randomness import Purpose, Streams
-from flmarket_sim.strategy.confidence import Estimate, estimate
-from flmarket_sim.strategy.effort import Effort
-from flmarket_sim.strategy.lies import Bools, Floats, Liars, Lies, false_parts
+from flmarket_sim.statistics import Estimate, estimate
+from flmarket_sim.strategy.misreports import Bools, Floats, Liars, Misreports, false_parts
 from flmarket_sim.strategy.payoff import Payoff, expected_utility, measured_against
 from flmarket_sim.strategy.search import STAGES, best_reports
+from flmarket_sim.strategy.search_effort import Effort
 
 Progress = Callable[[int, int], None]
 LIARS_AT_ONCE = 2_000
@@ -72,10 +72,16 @@ class Probe:
     def false_parts(self) -> dict[str, Bools]:
         """Which part of the winning report is false; all False where the truth is best."""
         truth = self.truth
-        family, rate, eb, size = (np.ravel(c) for c in (truth.family, truth.rate, truth.privacy_budget, truth.data_size))
+        family, rate, eb, size = (
+            np.ravel(c) for c in (truth.family, truth.rate, truth.privacy_budget, truth.data_size)
+        )
         nobody = np.zeros((len(rate), 0))
         liars = Liars(family, rate, eb, size, np.zeros(len(rate)), nobody, self.values.shape[2])
-        lies = Lies(self.values.reshape(-1, self.values.shape[2]), self.privacy_budget.ravel(), self.data_size.ravel())
+        lies = Misreports(
+            self.values.reshape(-1, self.values.shape[2]),
+            self.privacy_budget.ravel(),
+            self.data_size.ravel(),
+        )
         lying = self.stage > 0
         parts = [part.reshape(truth.shape) & lying for part in false_parts(liars, lies)]
         return dict(zip(("values", "privacy_budget", "data_size"), parts, strict=True))
@@ -84,7 +90,11 @@ class Probe:
         """Market k as it looks when owner i tells her best lie and all others the truth: one market."""
         bids = self.truth.take(slice(k, k + 1)).bids(self.values.shape[2])
         values, budget, size = bids.values.copy(), bids.privacy_budget.copy(), bids.data_size.copy()
-        values[0, i], budget[0, i], size[0, i] = self.values[k, i], self.privacy_budget[k, i], self.data_size[k, i]
+        values[0, i], budget[0, i], size[0, i] = (
+            self.values[k, i],
+            self.privacy_budget[k, i],
+            self.data_size[k, i],
+        )
         return BidBatch(values, budget, size)
 
     def replay(self, auction: Any, k: int, i: int) -> tuple[float, float]:
@@ -94,7 +104,7 @@ class Probe:
         payoff = Payoff(auction, truth, bids, self.budget[k : k + 1], np.array([i]), seed=self.seed)
         mine = (bids.values[0, i], bids.privacy_budget[0, i], bids.data_size[0, i])
         lie = (self.values[k, i], self.privacy_budget[k, i], self.data_size[k, i])
-        pair = Lies(*(np.array([[a], [b]]) for a, b in zip(mine, lie, strict=True)))
+        pair = Misreports(*(np.array([[a], [b]]) for a, b in zip(mine, lie, strict=True)))
         honest, lying = payoff(pair)[:, 0]
         return float(honest), float(lying)
 
@@ -123,7 +133,13 @@ def probe(
             owner = np.tile(np.arange(n), len(rows) // n)
             key = Streams(seed).generator(Purpose.SEARCH, begin).integers(2**31)
             chunk = best_reports(
-                auction, truth.take(rows), bids.take(rows), money[rows], owner, effort=effort, seed=int(key)
+                auction,
+                truth.take(rows),
+                bids.take(rows),
+                money[rows],
+                owner,
+                effort=effort,
+                seed=int(key),
             )
             found.append(chunk)
             if progress is not None:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flmarket_sim.auctions.contract import check_budget
-from flmarket_sim.bids import BidBatch, Profiles
-from flmarket_sim.durable import write_parquet
+from flmarket_sim.auctions.auction import check_budget
 from flmarket_sim.errors import FlmarketError, InputError, shortened
-from flmarket_sim.stored import read_parquet
+from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.owners.valuation import family_names
+from flmarket_sim.storage.atomic_files import write_parquet
+from flmarket_sim.storage.untrusted_files import read_parquet
 from flmarket_sim.strategy.probe import Probe
 from flmarket_sim.strategy.search import STAGES
-from flmarket_sim.valuation import family_names
 
 FORMAT = "1"
 MEASURED = [
@@ -30,7 +30,9 @@ MEASURED = [
     "told_privacy_budget",
     "told_data_size",
 ]
-NUMBERS = pa.schema([(name, pa.float64()) for name in MEASURED] + [("told_values", pa.list_(pa.float64()))])
+NUMBERS = pa.schema(
+    [(name, pa.float64()) for name in MEASURED] + [("told_values", pa.list_(pa.float64()))]
+)
 
 
 def table(probe: Probe, facts: dict[str, Any] | None = None) -> pa.Table:
@@ -52,15 +54,22 @@ def table(probe: Probe, facts: dict[str, Any] | None = None) -> pa.Table:
         "gain": probe.gain.ravel(),
         "cost": probe.cost.ravel(),
         "gain_over_cost": probe.relative_gain.ravel(),
-        "stage": pa.DictionaryArray.from_arrays(pa.array(probe.stage.ravel(), pa.int8()), list(STAGES)),
+        "stage": pa.DictionaryArray.from_arrays(
+            pa.array(probe.stage.ravel(), pa.int8()), list(STAGES)
+        ),
         "false_values": false["values"].ravel(),
         "false_privacy_budget": false["privacy_budget"].ravel(),
         "false_data_size": false["data_size"].ravel(),
         "told_privacy_budget": probe.privacy_budget.ravel(),
         "told_data_size": probe.data_size.ravel(),
-        "told_values": pa.array(list(probe.values.reshape(markets * n, -1)), pa.list_(pa.float64())),
+        "told_values": pa.array(
+            list(probe.values.reshape(markets * n, -1)), pa.list_(pa.float64())
+        ),
     }
-    described = {"flmarket_probe": FORMAT, "facts": json.dumps((facts or {}) | {"seed": probe.seed}, sort_keys=True)}
+    described = {
+        "flmarket_probe": FORMAT,
+        "facts": json.dumps((facts or {}) | {"seed": probe.seed}, sort_keys=True),
+    }
     return pa.table(columns).replace_schema_metadata(described)
 
 
@@ -94,7 +103,9 @@ def read_probe(path: str | Path) -> tuple[Probe, dict[str, Any]]:
             return column
 
         told = np.stack(found.column("told_values").to_pylist()).reshape(markets, n, -1)
-        stage = np.array([STAGES.index(name) for name in found.column("stage").to_pylist()], np.int8).reshape(markets, n)
+        stage = np.array(
+            [STAGES.index(name) for name in found.column("stage").to_pylist()], np.int8
+        ).reshape(markets, n)
         families = np.array(found.column("family").to_pylist()).reshape(markets, n)
         truth = Profiles(families, square("rate"), square("privacy_budget"), square("data_size"))
         probe = Probe(

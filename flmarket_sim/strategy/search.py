@@ -12,17 +12,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.auctions.contract import Auction
-from flmarket_sim.bids import BidBatch, Profiles
+from flmarket_sim.auctions.auction import Auction
+from flmarket_sim.owners.bids import BidBatch, Profiles
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.strategy import candidates
-from flmarket_sim.strategy.effort import Effort, effort_of
-from flmarket_sim.strategy.gradient import ascended
-from flmarket_sim.strategy.lies import Bools, Floats, Ints, Liars, Lies
+from flmarket_sim.strategy.gradient_ascent import ascended
+from flmarket_sim.strategy.misreports import Bools, Floats, Ints, Liars, Misreports
 from flmarket_sim.strategy.payoff import Payoff
+from flmarket_sim.strategy.search_effort import Effort, effort_of
 from flmarket_sim.threads import one_torch_thread
 
-STAGES = ("truth", "grid", "families", "shapes", "neighbours", "random", "refined", "gradient", "polished", "start")
+STAGES = (
+    "truth",
+    "grid",
+    "families",
+    "shapes",
+    "neighbours",
+    "random",
+    "refined",
+    "gradient",
+    "polished",
+    "start",
+)
 ROUNDING = 1e-12  # of the buyer's money: what no report can be said to gain
 FRESH_DRAWS = 256
 CERTAIN = 3.0  # standard errors that a gain from a sampled auction must stand above
@@ -44,8 +55,8 @@ class Found:
         return np.asarray(self.utility - self.truthful_utility)
 
     @property
-    def lies(self) -> Lies:
-        return Lies(self.values, self.privacy_budget, self.data_size)
+    def lies(self) -> Misreports:
+        return Misreports(self.values, self.privacy_budget, self.data_size)
 
 
 def best_reports(
@@ -59,7 +70,7 @@ def best_reports(
     seed: int = 0,
     samples: int = 1,
     group: Bools | None = None,
-    start: Lies | None = None,
+    start: Misreports | None = None,
 ) -> Found:
     """The best unilateral report of owner[g] in market g, while all others report what `reported` says.
 
@@ -69,7 +80,16 @@ def best_reports(
     """
     budget = np.asarray(budget, float)
     with one_torch_thread():
-        payoff = Payoff(auction, truth, reported, budget, np.asarray(owner), samples=samples, group=group, seed=seed)
+        payoff = Payoff(
+            auction,
+            truth,
+            reported,
+            budget,
+            np.asarray(owner),
+            samples=samples,
+            group=group,
+            seed=seed,
+        )
         certified = "data_size" in getattr(auction, "certified", ())
         liars = Liars.of(truth, reported, budget, np.asarray(owner), samples, certified)
         search = _Search(payoff, liars, effort_of(effort), Streams(seed).generator(Purpose.SEARCH))
@@ -81,13 +101,15 @@ def best_reports(
 class _Search:
     """The best so far of every liar, and the best of every stage as starting points for the next."""
 
-    def __init__(self, payoff: Payoff, liars: Liars, effort: Effort, rng: np.random.Generator) -> None:
+    def __init__(
+        self, payoff: Payoff, liars: Liars, effort: Effort, rng: np.random.Generator
+    ) -> None:
         self.payoff, self.liars, self.effort, self.rng = payoff, liars, effort, rng
         self.best = liars.truth()
         self.truthful = payoff(self.best.at(None))[0]
         self.utility = self.truthful.copy()
         self.stage = np.zeros(len(liars), np.int8)
-        self.pool: list[tuple[Floats, Lies]] = []
+        self.pool: list[tuple[Floats, Misreports]] = []
 
     def run(self, auction: Any) -> Found:
         effort, liars = self.effort, self.liars
@@ -100,7 +122,9 @@ class _Search:
         self._refine()
         if hasattr(auction, "relaxed"):
             for start in self._starts(effort.ascents):
-                self.consider("gradient", ascended(auction, self.payoff, liars, start, effort.steps))
+                self.consider(
+                    "gradient", ascended(auction, self.payoff, liars, start, effort.steps)
+                )
         self._polish()
         self._simplify()
         if self.payoff.sampled:
@@ -109,9 +133,11 @@ class _Search:
         best = self.best.where(worth, liars.truth())
         utility = np.where(worth, self.utility, self.truthful)
         stage = np.where(worth, self.stage, 0).astype(np.int8)
-        return Found(best.values, best.privacy_budget, best.data_size, utility, self.truthful, stage)
+        return Found(
+            best.values, best.privacy_budget, best.data_size, utility, self.truthful, stage
+        )
 
-    def consider(self, stage: str, lies: Lies) -> Bools:
+    def consider(self, stage: str, lies: Misreports) -> Bools:
         """Scores candidates (C, G, ...), keeps the best; says whose best moved."""
         if self.liars.size_certified:
             lies = self.liars.feasible(lies)
@@ -128,12 +154,12 @@ class _Search:
         self.stage[better] = STAGES.index(stage)
         return np.asarray(better)
 
-    def _starts(self, count: int) -> list[Lies]:
+    def _starts(self, count: int) -> list[Misreports]:
         """The `count` best of the stages' bests, for each liar her own; the truth first if there is nothing else."""
         pool = [(self.truthful, self.liars.truth()), *self.pool]
         scores = np.stack([score for score, _ in pool])
         order = np.argsort(-scores, axis=0, kind="stable")[:count]
-        every = Lies.stack([lies.at(None) for _, lies in pool])
+        every = Misreports.stack([lies.at(None) for _, lies in pool])
         return [every.at((place, np.arange(len(self.liars)))) for place in order]
 
     def _refine(self) -> None:
@@ -159,19 +185,26 @@ class _Search:
         """Steps along one part at a time, halved when none helps."""
         size = 0.25
         for _ in range(self.effort.polish):
-            if self.consider("polished", candidates.steps(self.liars, self.best, size)).mean() <= 0.5:
+            if (
+                self.consider("polished", candidates.steps(self.liars, self.best, size)).mean()
+                <= 0.5
+            ):
                 size *= 0.4
 
     def _simplify(self) -> None:
         """Parts of a lie that it does not need are told as they are, so that a report is false only where it pays."""
         liars = self.liars
         whole_size, whole_budget = liars.data_size, liars.privacy_budget
-        attempts: list[Callable[[Lies], Lies]] = [
-            lambda b: Lies(b.values * (whole_size / b.data_size)[:, None], b.privacy_budget, whole_size),
-            lambda b: Lies(b.values, b.privacy_budget, whole_size),
+        attempts: list[Callable[[Misreports], Misreports]] = [
+            lambda b: Misreports(
+                b.values * (whole_size / b.data_size)[:, None], b.privacy_budget, whole_size
+            ),
+            lambda b: Misreports(b.values, b.privacy_budget, whole_size),
             lambda b: liars.honest(b.privacy_budget, b.data_size),
-            lambda b: Lies(b.values * (whole_budget / b.privacy_budget)[:, None], whole_budget, b.data_size),
-            lambda b: Lies(b.values, whole_budget, b.data_size),
+            lambda b: Misreports(
+                b.values * (whole_budget / b.privacy_budget)[:, None], whole_budget, b.data_size
+            ),
+            lambda b: Misreports(b.values, whole_budget, b.data_size),
             lambda b: liars.honest(b.privacy_budget, b.data_size),
         ]
         for attempt in attempts:

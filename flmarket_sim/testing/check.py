@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from flmarket_sim.testing.case import Case
-from flmarket_sim.testing.markets import Floats, Markets
-from flmarket_sim.testing.subject import Subject
+from flmarket_sim.testing.auction_under_test import AuctionUnderTest
+from flmarket_sim.testing.trial_markets import Floats, Markets
+from flmarket_sim.testing.violating_market import ViolatingMarket
 
 SAME = 1e-5  # of the buyer's money or of a privacy budget: networks compute in single precision
 
 
 @dataclass(frozen=True)
-class Finding:
+class SearchResult:
     """What a look through K markets gave.
 
     violation  one number for everything that was looked at (an owner, a market), 0 where all is well
@@ -24,12 +24,12 @@ class Finding:
     """
 
     violation: Floats
-    cases: list[Case] = field(default_factory=list)
+    cases: list[ViolatingMarket] = field(default_factory=list)
     message: str = ""
 
 
 @dataclass(frozen=True)
-class View:
+class MeanOutcome:
     """One outcome of a market, (n,) each: of a lottery the means."""
 
     label: str
@@ -38,11 +38,11 @@ class View:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class CaseJudgement:
     """The violation of one case (0: none), what happened in it, and that in words."""
 
     violation: float
-    views: tuple[View, ...] = ()
+    views: tuple[MeanOutcome, ...] = ()
     story: str = ""
 
 
@@ -53,11 +53,13 @@ class Check:
     name: str
     statement: str
     unit: str
-    find: Callable[[Subject, Markets], Finding]
-    judge: Callable[[Subject, Case], Judgement]
+    find: Callable[[AuctionUnderTest, Markets], SearchResult]
+    judge: Callable[[AuctionUnderTest, ViolatingMarket], CaseJudgement]
 
 
-def worst(violation: Floats, markets: Markets, make: Callable[[int, int], Case], count: int = 3) -> list[Case]:
+def worst(
+    violation: Floats, markets: Markets, make: Callable[[int, int], ViolatingMarket], count: int = 3
+) -> list[ViolatingMarket]:
     """Cases of the worst violations (K, n), one a market, `make(k, i)` each."""
     owner = violation.argmax(axis=1)
     height = violation.max(axis=1)
@@ -65,8 +67,8 @@ def worst(violation: Floats, markets: Markets, make: Callable[[int, int], Case],
     return [make(int(k), int(owner[k])) for k in order if height[k] > 0]
 
 
-def view(label: str, means: tuple[Floats, Floats]) -> View:
-    return View(label, *means)
+def view(label: str, means: tuple[Floats, Floats]) -> MeanOutcome:
+    return MeanOutcome(label, *means)
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -81,7 +83,7 @@ def who(i: int) -> str:
     return f"Owner {i + 1}"
 
 
-def sold(view: View, i: int) -> str:
+def sold(view: MeanOutcome, i: int) -> str:
     """What an owner sells and gets, in words."""
     if view.loss[i] < 1e-12 and abs(view.payment[i]) < 1e-12:
         return "sells nothing"

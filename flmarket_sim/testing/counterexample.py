@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from flmarket_sim.errors import ContractError
-from flmarket_sim.testing.case import Case
-from flmarket_sim.testing.check import Check, Judgement, number
-from flmarket_sim.testing.subject import Subject
-from flmarket_sim.valuation import family_names
+from flmarket_sim.owners.valuation import family_names
+from flmarket_sim.testing.auction_under_test import AuctionUnderTest
+from flmarket_sim.testing.check import CaseJudgement, Check, number
+from flmarket_sim.testing.violating_market import ViolatingMarket
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,8 @@ class Counterexample:
     """A market in which a property fails. `violation` is in the unit of its check."""
 
     check: Check
-    case: Case
-    judgement: Judgement
+    case: ViolatingMarket
+    judgement: CaseJudgement
     seed: int
 
     @property
@@ -32,13 +32,15 @@ class Counterexample:
 
     def replay(self, auction: Any) -> float:
         """The violation of this market under another auction, or the same once more; 0 if there is none."""
-        subject = Subject(auction, self.seed)
+        subject = AuctionUnderTest(auction, self.seed)
         with suppress(ContractError):  # an auction that fails here is judged for it below
             subject.notice(self.case.bids(), self.case.budget)
         return self.check.judge(subject, self.case).violation
 
     def headings(self) -> list[str]:
-        shown = [f"{view.label}: {what}" for view in self.judgement.views for what in ("sells", "paid")]
+        shown = [
+            f"{view.label}: {what}" for view in self.judgement.views for what in ("sells", "paid")
+        ]
         return ["owner", "family", "rate", "budget", "records", "worth", *shown]
 
     def rows(self) -> list[list[str]]:
@@ -48,7 +50,11 @@ class Counterexample:
         rows = []
         for i in range(self.case.n):
             facts = (truth.rate[0, i], truth.privacy_budget[0, i], truth.data_size[0, i], worth[i])
-            shown = [number(part[i], 3) for view in self.judgement.views for part in (view.loss, view.payment)]
+            shown = [
+                number(part[i], 3)
+                for view in self.judgement.views
+                for part in (view.loss, view.payment)
+            ]
             rows.append([str(i + 1), str(families[i]), *(number(fact) for fact in facts), *shown])
         return rows
 
@@ -59,7 +65,10 @@ class Counterexample:
     def __str__(self) -> str:
         table = [self.headings(), *self.rows()]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in table]
+        lines = [
+            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            for row in table
+        ]
         return "\n".join([self.caption(), *lines, self.story])
 
     def as_dict(self) -> dict[str, Any]:

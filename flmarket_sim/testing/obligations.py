@@ -7,13 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from flmarket_sim.auctions.contract import Outcome, check_outcome
-from flmarket_sim.bids import BidBatch
+from flmarket_sim.auctions.auction import Outcome, check_outcome
 from flmarket_sim.errors import ContractError, FlmarketError
-from flmarket_sim.testing.case import Case, scaled
-from flmarket_sim.testing.check import SAME, Check, Finding, Judgement, View, number, sold, view, who, worst
-from flmarket_sim.testing.markets import CLASSES, Floats, Markets, columns, edges
-from flmarket_sim.testing.subject import DRAWS, Subject
+from flmarket_sim.owners.bids import BidBatch
+from flmarket_sim.testing.auction_under_test import DRAWS, AuctionUnderTest
+from flmarket_sim.testing.check import (
+    SAME,
+    CaseJudgement,
+    Check,
+    MeanOutcome,
+    SearchResult,
+    number,
+    sold,
+    view,
+    who,
+    worst,
+)
+from flmarket_sim.testing.trial_markets import CLASSES, Floats, Markets, columns, edges
+from flmarket_sim.testing.violating_market import ViolatingMarket, scaled
 
 KEYS = ("truthful", "individually_rational", "budget_feasible", "monotone", "anonymous")
 CONFIDENCE = 40.0  # log of how often a right `expected` is called wrong: about e^-40 a number
@@ -31,11 +42,13 @@ def declarations(auction: Any) -> str:
             if key not in KEYS:
                 return f"`{attribute}` has {key!r}; known are {', '.join(KEYS)}"
             if value not in allowed:
-                return f"`{attribute}[{key!r}]` is {value!r}; it must be one of {', '.join(allowed)}"
+                return (
+                    f"`{attribute}[{key!r}]` is {value!r}; it must be one of {', '.join(allowed)}"
+                )
     return ""
 
 
-def _complaint(subject: Subject, bids: BidBatch, money: Floats) -> str:
+def _complaint(subject: AuctionUnderTest, bids: BidBatch, money: Floats) -> str:
     """What is wrong with one call; empty if nothing. The buyer's budget is another check's business."""
     before = [np.array(part) for part in (bids.values, bids.privacy_budget, bids.data_size, money)]
     try:
@@ -53,24 +66,26 @@ def _complaint(subject: Subject, bids: BidBatch, money: Floats) -> str:
     return ""
 
 
-def _find_contract(subject: Subject, markets: Markets) -> Finding:
+def _find_contract(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
     wrong = declarations(subject.auction)
     if wrong:
-        return Finding(np.ones(1), [], wrong)
+        return SearchResult(np.ones(1), [], wrong)
     for sample in (markets, *edges(markets)):
         message = _complaint(subject, sample.bids(), sample.money)
         if message:
-            cases = [Case.of(sample, k) for k in range(sample.shape[0])]
-            return Finding(np.ones(1), cases, message)
-    return Finding(np.zeros(1))
+            cases = [ViolatingMarket.of(sample, k) for k in range(sample.shape[0])]
+            return SearchResult(np.ones(1), cases, message)
+    return SearchResult(np.zeros(1))
 
 
-def _judge_contract(subject: Subject, case: Case) -> Judgement:
+def _judge_contract(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
     message = _complaint(subject, case.bids(), case.budget)
-    return Judgement(float(bool(message)), (), message)
+    return CaseJudgement(float(bool(message)), (), message)
 
 
-def _same(one: Outcome, other: Outcome, bids: BidBatch, money: Floats, tolerance: float = 0.0) -> Floats:
+def _same(
+    one: Outcome, other: Outcome, bids: BidBatch, money: Floats, tolerance: float = 0.0
+) -> Floats:
     """(K, n) how far two outcomes are apart, relative to privacy budgets and to the money; 0 within tolerance."""
     loss = np.abs(one.privacy_loss - other.privacy_loss) / bids.privacy_budget
     payment = np.abs(one.payment - other.payment) / np.maximum(money, 1e-300)[:, None]
@@ -78,18 +93,22 @@ def _same(one: Outcome, other: Outcome, bids: BidBatch, money: Floats, tolerance
     return np.where(apart > tolerance, apart, 0.0)
 
 
-def _find_deterministic(subject: Subject, markets: Markets) -> Finding:
+def _find_deterministic(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
     bids, money = markets.bids(), markets.money
     first = subject.fresh().decide(bids, money)
     later = [subject.decide(bids, money) for _ in range(3)]
     subject.decide(bids, 0.5 * money, draw=1)
     later.append(subject.decide(bids, money))
     apart = np.max([_same(first, other, bids, money) for other in later], axis=0)
-    message = "the same bids, budget and seed gave another outcome at another call" if apart.any() else ""
-    return Finding(apart, worst(apart, markets, lambda k, i: Case.of(markets, k, owner=i)), message)
+    message = (
+        "the same bids, budget and seed gave another outcome at another call" if apart.any() else ""
+    )
+    return SearchResult(
+        apart, worst(apart, markets, lambda k, i: ViolatingMarket.of(markets, k, owner=i)), message
+    )
 
 
-def _judge_deterministic(subject: Subject, case: Case) -> Judgement:
+def _judge_deterministic(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
     bids, money = case.bids(), case.budget
     one, again = subject.fresh(), subject.fresh()
     first, outcomes = one.decide(bids, money), [one.decide(bids, money), again.decide(bids, money)]
@@ -97,23 +116,26 @@ def _judge_deterministic(subject: Subject, case: Case) -> Judgement:
     apart = [_same(first, other, bids, money) for other in outcomes]
     other = outcomes[int(np.argmax([part.max() for part in apart]))]
     here = np.max(apart, axis=0)[0]
-    views = (View("first", first.privacy_loss[0], first.payment[0]), View("again", other.privacy_loss[0], other.payment[0]))
+    views = (
+        MeanOutcome("first", first.privacy_loss[0], first.payment[0]),
+        MeanOutcome("again", other.privacy_loss[0], other.payment[0]),
+    )
     i = int(here.argmax())
     story = (
         f"The same bids, budget and seed give two outcomes: {who(i).lower()} {sold(views[0], i)} "
         f"at the first call, and {sold(views[1], i)} at another."
     )
-    return Judgement(float(here.max()), views, story)
+    return CaseJudgement(float(here.max()), views, story)
 
 
-def _state(subject: Subject, bids: BidBatch, money: Floats) -> Any:
+def _state(subject: AuctionUnderTest, bids: BidBatch, money: Floats) -> Any:
     """Where the random numbers stand after a decision."""
     rng = np.random.default_rng(subject.seed)
     subject.auction.decide(bids, money, rng)
     return rng.bit_generator.state
 
 
-def _find_draws(subject: Subject, markets: Markets) -> Finding:
+def _find_draws(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
     bids, money = markets.bids(), markets.money
     before = _state(subject, bids, money)
     for i, factor in ((i, factor) for i in range(markets.shape[1]) for factor in EXTREMES):
@@ -121,25 +143,34 @@ def _find_draws(subject: Subject, markets: Markets) -> Finding:
         values[:, i] *= factor
         if _state(subject, BidBatch(values, bids.privacy_budget, bids.data_size), money) != before:
             told = scaled(factor, markets.levels)
-            cases = [Case.of(markets, k, owner=i, told=told) for k in range(min(20, markets.shape[0]))]
-            return Finding(np.ones(1), cases, "the number of random numbers drawn depends on the bids")
+            cases = [
+                ViolatingMarket.of(markets, k, owner=i, told=told)
+                for k in range(min(20, markets.shape[0]))
+            ]
+            return SearchResult(
+                np.ones(1), cases, "the number of random numbers drawn depends on the bids"
+            )
     rolled = np.roll(np.arange(markets.shape[0]), 1)
     if _state(subject, bids.take(rolled), money[rolled]) != before:
-        return Finding(np.ones(1), [], "the number of random numbers drawn depends on the bids")
-    return Finding(np.zeros(1))
+        return SearchResult(
+            np.ones(1), [], "the number of random numbers drawn depends on the bids"
+        )
+    return SearchResult(np.zeros(1))
 
 
-def _judge_draws(subject: Subject, case: Case) -> Judgement:
-    differs = _state(subject, case.bids(), case.budget) != _state(subject, case.told_bids(), case.budget)
+def _judge_draws(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
+    differs = _state(subject, case.bids(), case.budget) != _state(
+        subject, case.told_bids(), case.budget
+    )
     assert case.owner is not None and case.told is not None
     story = (
         f"From the same seed the auction draws other random numbers when {who(case.owner).lower()} asks "
         f"{number(case.told.factor[-1])} times what she truly would: then no two reports can be compared fairly."
     )
-    return Judgement(float(differs), (), story)
+    return CaseJudgement(float(differs), (), story)
 
 
-def _find_batch(subject: Subject, markets: Markets) -> Finding:
+def _find_batch(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
     """Half of the markets are exchanged for others; in a deterministic auction some are also decided alone."""
     bids, money = markets.bids(), markets.money
     count = markets.shape[0]
@@ -157,51 +188,69 @@ def _find_batch(subject: Subject, markets: Markets) -> Finding:
         one = Outcome(whole.privacy_loss[rows], whole.payment[rows])
         apart[k] = np.maximum(apart[k], _same(one, alone, bids.take(rows), money[rows], SAME)[0])
 
-    def beside(k: int, i: int) -> Case:
+    def beside(k: int, i: int) -> ViolatingMarket:
         j = (k + 1) % count
-        return Case.of(markets, k, owner=i, beside=(markets.truth.take(slice(j, j + 1)), float(markets.money[j])))
+        return ViolatingMarket.of(
+            markets,
+            k,
+            owner=i,
+            beside=(markets.truth.take(slice(j, j + 1)), float(markets.money[j])),
+        )
 
-    message = "the outcome of a market depends on the markets that are decided with it" if apart.any() else ""
-    return Finding(apart, worst(apart, markets, beside), message)
+    message = (
+        "the outcome of a market depends on the markets that are decided with it"
+        if apart.any()
+        else ""
+    )
+    return SearchResult(apart, worst(apart, markets, beside), message)
 
 
-def _judge_batch(subject: Subject, case: Case) -> Judgement:
+def _judge_batch(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
     assert case.beside is not None
     other, money = case.beside
-    both = type(case.truth)(*(np.concatenate(pair) for pair in zip(columns(case.truth), columns(other), strict=True)))
+    both = type(case.truth)(
+        *(np.concatenate(pair) for pair in zip(columns(case.truth), columns(other), strict=True))
+    )
     bids = both.bids(case.levels)
     one = subject.decide(bids.take([0, 0]), np.array([case.money, case.money]))
     two = subject.decide(bids, np.array([case.money, money]))
     apart = _same(one, two, bids.take([0, 0]), np.array([case.money] * 2), SAME)[0]
-    views = (View("alone", one.privacy_loss[0], one.payment[0]), View("beside", two.privacy_loss[0], two.payment[0]))
+    views = (
+        MeanOutcome("alone", one.privacy_loss[0], one.payment[0]),
+        MeanOutcome("beside", two.privacy_loss[0], two.payment[0]),
+    )
     i = int(apart.argmax())
     story = (
         f"{who(i)} {sold(views[0], i)}. When another market with a budget of {number(money)} is decided in the same call, "
         f"she {sold(views[1], i)}."
     )
-    return Judgement(float(apart.max()), views, story)
+    return CaseJudgement(float(apart.max()), views, story)
 
 
-def _find_expected(subject: Subject, markets: Markets) -> Finding:
+def _find_expected(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
     """A lottery's means over the preview are far too noisy to judge: every market with few owners is judged by itself."""
     if not subject.has_expected:
-        return Finding(np.zeros(1))
-    cases = [Case.of(markets, k) for k in range(min(6, markets.shape[0]))]
+        return SearchResult(np.zeros(1))
+    cases = [ViolatingMarket.of(markets, k) for k in range(min(6, markets.shape[0]))]
     violation = np.array([_judge_expected(subject, case).violation for case in cases])
     bad = [cases[k] for k in np.argsort(-violation) if violation[k] > 0]
-    return Finding(violation, bad, "`expected` is not what is drawn" if bad else "")
+    return SearchResult(violation, bad, "`expected` is not what is drawn" if bad else "")
 
 
-def _judge_expected(subject: Subject, case: Case) -> Judgement:
+def _judge_expected(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
     """Mean loss and payment over many draws against `expected`, within Bernstein's bound for what it claims."""
     bids = case.bids()
     chance, payment = (part[0] for part in subject.expected(bids, case.budget))
     if chance.shape != payment.shape or chance.shape[0] != case.n or chance.shape[1] < 2:
-        return Judgement(
-            1.0, (), f"`expected` must give two arrays (K, n, M + 1), got {chance.shape}, {payment.shape} of n, M + 1"
+        return CaseJudgement(
+            1.0,
+            (),
+            f"`expected` must give two arrays (K, n, M + 1), got {chance.shape}, {payment.shape} of n, M + 1",
         )
     if (chance < -1e-6).any() or (np.abs(chance.sum(axis=1) - 1) > 1e-4).any():
-        return Judgement(1.0, (), f"`expected` must give chances that sum to 1, got {chance.tolist()}")
+        return CaseJudgement(
+            1.0, (), f"`expected` must give chances that sum to 1, got {chance.tolist()}"
+        )
     loss, paid, _ = subject.realised(bids, case.money)
     draws = len(loss) if subject.random else DRAWS
     share = bids.privacy_budget[0][:, None] * (np.arange(chance.shape[1]) / (chance.shape[1] - 1))
@@ -218,19 +267,32 @@ def _judge_expected(subject: Subject, case: Case) -> Judgement:
         excess = (np.abs(drawn.mean(axis=0) - mean) - noise) / scale
         apart = np.maximum(apart, np.where(excess > SAME, excess, 0.0))
         claims.append(mean)
-    views = (View("expected", claims[0], claims[1]), view("drawn", (loss.mean(axis=0), paid.mean(axis=0))))
+    views = (
+        MeanOutcome("expected", claims[0], claims[1]),
+        view("drawn", (loss.mean(axis=0), paid.mean(axis=0))),
+    )
     i = int(apart.argmax())
     story = f"`expected` says that {who(i).lower()} {sold(views[0], i)} on average; over {len(loss):,} draws she {sold(views[1], i)}."
-    return Judgement(float(apart.max()), views, story)
+    return CaseJudgement(float(apart.max()), views, story)
 
 
 def obligations() -> Iterator[Check]:
     """In the order in which they are tried: an auction that breaks the first is not tried further."""
-    yield Check("contract", "shapes, types, signs, owners' budgets", "", _find_contract, _judge_contract)
-    yield Check("deterministic", "the same seed gives the same outcome", "", _find_deterministic, _judge_deterministic)
+    yield Check(
+        "contract", "shapes, types, signs, owners' budgets", "", _find_contract, _judge_contract
+    )
+    yield Check(
+        "deterministic",
+        "the same seed gives the same outcome",
+        "",
+        _find_deterministic,
+        _judge_deterministic,
+    )
     yield Check("draws", "no bid changes the numbers drawn", "", _find_draws, _judge_draws)
     yield Check("batch", "no market changes another", "", _find_batch, _judge_batch)
-    yield Check("expected", "`expected` is the mean of the draws", "", _find_expected, _judge_expected)
+    yield Check(
+        "expected", "`expected` is the mean of the draws", "", _find_expected, _judge_expected
+    )
 
 
 __all__ = ["declarations", "obligations"]

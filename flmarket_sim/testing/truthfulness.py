@@ -4,26 +4,49 @@ from __future__ import annotations
 
 import numpy as np
 
-from flmarket_sim import valuation
-from flmarket_sim.bids import BidBatch
+from flmarket_sim.owners import valuation
+from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.strategy.probe import Probe, probe
-from flmarket_sim.testing.case import Case, Told
-from flmarket_sim.testing.check import Check, Finding, Judgement, number, sold, view, who, worst
-from flmarket_sim.testing.markets import LEVELS, Floats, Markets
-from flmarket_sim.testing.subject import Subject
+from flmarket_sim.testing.auction_under_test import AuctionUnderTest
+from flmarket_sim.testing.check import (
+    CaseJudgement,
+    Check,
+    SearchResult,
+    number,
+    sold,
+    view,
+    who,
+    worst,
+)
+from flmarket_sim.testing.trial_markets import LEVELS, Floats, Markets
+from flmarket_sim.testing.violating_market import RelativeMisreport, ViolatingMarket
 
 ROUNDING = 1e-9  # of the buyer's money
 NOTABLE = 1e-6  # of cost: below it a gain is not worth a word
 
 
-def _find(subject: Subject, markets: Markets, effort: str) -> Finding:
-    found = probe(subject.auction, markets.truth, markets.money, seed=subject.seed, effort=effort, levels=markets.levels)
+def _find(subject: AuctionUnderTest, markets: Markets, effort: str) -> SearchResult:
+    found = probe(
+        subject.auction,
+        markets.truth,
+        markets.money,
+        seed=subject.seed,
+        effort=effort,
+        levels=markets.levels,
+    )
     worth = (found.gain > ROUNDING * markets.money[:, None]) & (found.relative_gain > NOTABLE)
     violation = np.where(worth, found.relative_gain, 0.0)
-    return Finding(violation, worst(violation, markets, lambda k, i: Case.of(markets, k, owner=i, told=_told(found, k, i))))
+    return SearchResult(
+        violation,
+        worst(
+            violation,
+            markets,
+            lambda k, i: ViolatingMarket.of(markets, k, owner=i, told=_told(found, k, i)),
+        ),
+    )
 
 
-def _told(found: Probe, k: int, i: int) -> Told:
+def _told(found: Probe, k: int, i: int) -> RelativeMisreport:
     """The probe's report as factors of the truth."""
     truth = found.truth
     budget, size, rate = found.privacy_budget[k, i], found.data_size[k, i], truth.rate[k, i]
@@ -32,10 +55,12 @@ def _told(found: Probe, k: int, i: int) -> Told:
     step_cost = rate * truth.data_size[k, i] * truth.privacy_budget[k, i]
     honest = valuation.value(truth.family[k, i], rate, size, loss, step_cost)
     factor = tuple(float(f) for f in found.values[k, i] / honest)
-    return Told(factor, float(budget / truth.privacy_budget[k, i]), float(size / truth.data_size[k, i]))
+    return RelativeMisreport(
+        factor, float(budget / truth.privacy_budget[k, i]), float(size / truth.data_size[k, i])
+    )
 
 
-def _judge(subject: Subject, case: Case) -> Judgement:
+def _judge(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
     assert case.owner is not None and case.told is not None
     i, truth = case.owner, case.truth
     lie = case.told_bids()
@@ -52,7 +77,9 @@ def _judge(subject: Subject, case: Case) -> Judgement:
     lying = lying_lots.payment[:, i] - worth(lying_lots.loss[:, i], lying_lots.size[:, i])
     weights = honest_lots.weight[:, i], lying_lots.weight[:, i]
     earned, earned_by_lie = float(honest @ weights[0]), float(lying @ weights[1])
-    least = float(worth(truth.privacy_budget[0, i : i + 1] / LEVELS, truth.data_size[0, i : i + 1])[0])
+    least = float(
+        worth(truth.privacy_budget[0, i : i + 1] / LEVELS, truth.data_size[0, i : i + 1])[0]
+    )
     scale = max(float(cost @ weights[0]), least)
     gain = earned_by_lie - earned
     pays = gain > ROUNDING * case.money and gain > NOTABLE * scale
@@ -63,10 +90,10 @@ def _judge(subject: Subject, case: Case) -> Judgement:
         f"{who(i)} truthfully {sold(views[0], i)} and earns {number(earned)}. If she {_what(case, lie)}, "
         f"she {sold(views[1], i)} and earns {number(earned_by_lie)}: a gain of {number(gain / scale)} times her cost."
     )
-    return Judgement(gain / scale if pays else 0.0, views, story)
+    return CaseJudgement(gain / scale if pays else 0.0, views, story)
 
 
-def _what(case: Case, lie: BidBatch) -> str:
+def _what(case: ViolatingMarket, lie: BidBatch) -> str:
     """The lie in words."""
     assert case.owner is not None and case.told is not None
     i, truth, told = case.owner, case.truth, case.told
@@ -83,7 +110,9 @@ def _what(case: Case, lie: BidBatch) -> str:
     elif told.factor[-1] == 0.0:
         said.append("asks nothing for it")
     elif told.factor[-1] != 1.0:
-        said.append(f"asks {number(lie.values[0, i, -1])} for it, {number(told.factor[-1])} times what it is worth to her")
+        said.append(
+            f"asks {number(lie.values[0, i, -1])} for it, {number(told.factor[-1])} times what it is worth to her"
+        )
     return " and ".join(said or ["says the same"])
 
 

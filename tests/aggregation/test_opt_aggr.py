@@ -62,14 +62,21 @@ def instances(count, seed=0):
 def test_opt_aggr_is_the_optimum_that_an_interior_point_solver_finds():
     rule = create("opt-aggr")
     for loss, size, clip in instances(60):
-        ours = error_bound(rule.weights(loss[None], size[None], clip), loss[None], size[None], clip)[0]
-        theirs = error_bound(interior_point(loss, size, clip)[None], loss[None], size[None], clip)[0]
+        ours = error_bound(
+            rule.weights(loss[None], size[None], clip), loss[None], size[None], clip
+        )[0]
+        theirs = error_bound(interior_point(loss, size, clip)[None], loss[None], size[None], clip)[
+            0
+        ]
         assert abs(ours - theirs) <= 1e-9 * theirs
 
 
 @pytest.mark.parametrize(
     ("name", "how"),
-    [("opt-aggr-paper", {"losers_count": False}), ("opt-aggr-winners", {"renormalised": True, "losers_count": False})],
+    [
+        ("opt-aggr-paper", {"losers_count": False}),
+        ("opt-aggr-winners", {"renormalised": True, "losers_count": False}),
+    ],
 )
 def test_the_published_variants_solve_the_published_problems(name, how):
     for loss, size, clip in instances(30, seed=1):
@@ -85,7 +92,9 @@ def test_a_batch_gives_what_single_markets_give_by_bisection():
     together = create("opt-aggr").weights(loss, size, 1.0)
     for k in range(300):
         assert together[k] == pytest.approx(bisection(loss[k], size[k], 1.0), abs=1e-12)
-        assert together[k] == pytest.approx(create("opt-aggr").weights(loss[k : k + 1], size[k : k + 1])[0], abs=1e-14)
+        assert together[k] == pytest.approx(
+            create("opt-aggr").weights(loss[k : k + 1], size[k : k + 1])[0], abs=1e-14
+        )
 
 
 def test_no_small_change_of_the_weights_helps():
@@ -101,18 +110,27 @@ def test_no_small_change_of_the_weights_helps():
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from([0.0, 1e-6, 0.3, 1.0, 1.0, 50.0]), st.integers(1, 10**7)), min_size=1, max_size=12),
+    st.lists(
+        st.tuples(st.sampled_from([0.0, 1e-6, 0.3, 1.0, 1.0, 50.0]), st.integers(1, 10**7)),
+        min_size=1,
+        max_size=12,
+    ),
     st.sampled_from([1e-3, 1.0, 100.0]),
 )
 def test_weights_of_every_rule_sum_to_one_over_those_who_sell(owners, clip):
-    loss, size = np.array([o[0] for o in owners])[None], np.array([o[1] for o in owners], float)[None]
+    loss, size = (
+        np.array([o[0] for o in owners])[None],
+        np.array([o[1] for o in owners], float)[None],
+    )
     for name in aggregation.names():
         weight = create(name).weights(loss, size, clip)
         assert weight.sum() == pytest.approx(1.0) and (weight >= 0).all()
         if (loss > 0).any():
             assert (weight[loss == 0] == 0).all()
             best = create("opt-aggr").weights(loss, size, clip)
-            assert error_bound(best, loss, size, clip) <= error_bound(weight, loss, size, clip) * (1 + 1e-9)
+            assert error_bound(best, loss, size, clip) <= error_bound(weight, loss, size, clip) * (
+                1 + 1e-9
+            )
 
 
 def test_nobody_sells_nothing_to_aggregate():
@@ -130,7 +148,11 @@ def test_a_market_of_a_hundred_thousand_owners_is_one_solve():
 
 
 def test_the_parts_of_the_bound_are_its_definition():
-    loss, size, weight = np.array([[1.0, 2.0, 0.0]]), np.array([[1.0, 1.0, 2.0]]), np.array([[0.4, 0.6, 0.0]])
+    loss, size, weight = (
+        np.array([[1.0, 2.0, 0.0]]),
+        np.array([[1.0, 1.0, 2.0]]),
+        np.array([[0.4, 0.6, 0.0]]),
+    )
     parts = error_bound_parts(weight, loss, size, clip=2.0)
     assert parts.variance[0] == pytest.approx(0.16 * 32 / 1 + 0.36 * 32 / 4)
     assert parts.squared_bias[0] == pytest.approx((2 * (0.15 + 0.35 + 0.5)) ** 2)

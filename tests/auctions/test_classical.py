@@ -6,15 +6,24 @@ import pytest
 import flmarket_sim as fm
 from flmarket_sim import auctions
 from flmarket_sim.errors import ContractError, InputError
+from tests.support.profiles import random_profiles
 
-from ..conftest import random_profiles
 from .references import REFERENCES
 
-CLASSICAL = ("all-in", "all-in-critical", "proportional-share", "fair-query", "posted-price", "pay-as-bid")
+CLASSICAL = (
+    "all-in",
+    "all-in-critical",
+    "proportional-share",
+    "fair-query",
+    "posted-price",
+    "pay-as-bid",
+)
 
 
 def decide(name, bids, money, **options):
-    return auctions.create(name, **options).decide(bids, np.asarray(money, float), np.random.default_rng(0))
+    return auctions.create(name, **options).decide(
+        bids, np.asarray(money, float), np.random.default_rng(0)
+    )
 
 
 def step_bids(value, budget, size):
@@ -29,11 +38,15 @@ def test_a_batch_is_decided_as_its_definition_decides_each_market(name, n):
     truth = random_profiles(rng, 200, n)
     bids = truth.bids()
     if n == 3:  # ties
-        bids = fm.BidBatch(np.ones((200, 3, 8)), np.ones((200, 3)), rng.integers(1, 3, (200, 3)).astype(float))
+        bids = fm.BidBatch(
+            np.ones((200, 3, 8)), np.ones((200, 3)), rng.integers(1, 3, (200, 3)).astype(float)
+        )
     money = rng.uniform(0.05, 2.0, 200) * bids.full_value.sum(axis=1)
     outcome = decide(name, bids, money)
     for k in range(200):
-        loss, payment = REFERENCES[name](bids.full_value[k], bids.privacy_budget[k], bids.data_size[k], money[k])
+        loss, payment = REFERENCES[name](
+            bids.full_value[k], bids.privacy_budget[k], bids.data_size[k], money[k]
+        )
         assert outcome.privacy_loss[k] == pytest.approx(loss)
         assert outcome.payment[k] == pytest.approx(payment)
 
@@ -47,7 +60,9 @@ def test_nobody_is_overdrawn_underpaid_or_overspent(name):
         outcome = decide(name, truth.bids(), money)
         assert (outcome.privacy_loss <= truth.privacy_budget).all()
         assert (outcome.payment.sum(axis=1) <= money * (1 + 1e-9)).all()
-        assert (truth.utility(outcome.privacy_loss, outcome.payment) >= -1e-9 * money[:, None]).all()
+        assert (
+            truth.utility(outcome.privacy_loss, outcome.payment) >= -1e-9 * money[:, None]
+        ).all()
         assert (outcome.payment[outcome.privacy_loss == 0] == 0).all()
 
 
@@ -111,7 +126,9 @@ def test_the_same_search_finds_lies_where_there_are_some(name):
 def test_posted_price_serves_in_order_while_the_money_lasts():
     bids = fm.Profiles([["linear"] * 4], [[0.5, 2.0, 0.5, 0.5]], [[1.0] * 4], [[10.0] * 4]).bids()
     outcome = decide("posted-price", bids, [35.0], price=2.0)
-    assert outcome.privacy_loss[0] == pytest.approx([1.0, 0.0, 0.75, 0.0])  # 2 asks too much, 3 gets what is left
+    assert outcome.privacy_loss[0] == pytest.approx(
+        [1.0, 0.0, 0.75, 0.0]
+    )  # 2 asks too much, 3 gets what is left
     assert outcome.payment[0] == pytest.approx([20.0, 0.0, 15.0, 0.0])
 
 
@@ -122,7 +139,7 @@ def test_impossible_budgets_are_refused(money):
 
 
 def test_an_outcome_that_breaks_the_contract_is_refused():
-    from flmarket_sim.auctions.contract import Outcome, check_outcome
+    from flmarket_sim.auctions.auction import Outcome, check_outcome
 
     bids, money = fm.BidBatch([[[1.0]]], [[1.0]], [[1.0]]), np.array([1.0])
     one = np.ones((1, 1))

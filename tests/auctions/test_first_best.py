@@ -7,16 +7,17 @@ import pytest
 from scipy.optimize import minimize
 
 import flmarket_sim as fm
-from flmarket_sim import valuation
 from flmarket_sim.auctions import first_best
-
-from ..conftest import random_profiles
+from flmarket_sim.owners import valuation
+from tests.support.profiles import random_profiles
 
 
 def bound(loss, size):
     loss = np.atleast_2d(loss)
     size = np.broadcast_to(size, loss.shape)
-    return fm.aggregation.error_bound(fm.aggregation.create("opt-aggr").weights(loss, size), loss, size)
+    return fm.aggregation.error_bound(
+        fm.aggregation.create("opt-aggr").weights(loss, size), loss, size
+    )
 
 
 def test_it_is_within_half_a_percent_of_slsqp_from_many_starts():
@@ -30,7 +31,9 @@ def test_it_is_within_half_a_percent_of_slsqp_from_many_starts():
 
         def error(share, one=one, price=price, cash=money[k]):
             spend = np.minimum(np.abs(share) * cash, price)[None]
-            loss = valuation.loss_for_money(one.family, one.rate, one.data_size, one.privacy_budget, spend)
+            loss = valuation.loss_for_money(
+                one.family, one.rate, one.data_size, one.privacy_budget, spend
+            )
             return float(np.log(bound(np.maximum(loss, 1e-9), one.data_size)[0]))
 
         tries = [
@@ -42,7 +45,9 @@ def test_it_is_within_half_a_percent_of_slsqp_from_many_starts():
             )
             for _ in range(8)
         ]
-        affordable = [t.fun for t in tries if t.x.sum() <= 1 + 1e-6]  # SLSQP now and then stops outside of its constraint
+        affordable = [
+            t.fun for t in tries if t.x.sum() <= 1 + 1e-6
+        ]  # SLSQP now and then stops outside of its constraint
         assert affordable and found.error_bound[k] <= np.exp(min(affordable)) * 1.005
 
 
@@ -75,11 +80,21 @@ def test_it_never_spends_more_than_there_is_and_no_mechanism_beats_it():
         money = rng.uniform(0.1, 2.0, 300) * truth.total_value()
         floor = first_best(truth, money)
         assert (floor.spending <= money * (1 + 1e-9)).all()
-        for name in ("all-in", "all-in-critical", "proportional-share", "pay-as-bid", "posted-price"):
+        for name in (
+            "all-in",
+            "all-in-critical",
+            "proportional-share",
+            "pay-as-bid",
+            "posted-price",
+        ):
             outcome = fm.auctions.create(name).decide(truth.bids(), money, rng)
-            assert (bound(outcome.privacy_loss, truth.data_size) >= floor.error_bound * (1 - 1e-6)).all(), name
+            assert (
+                bound(outcome.privacy_loss, truth.data_size) >= floor.error_bound * (1 - 1e-6)
+            ).all(), name
 
 
 def test_enough_money_buys_everything():
     truth = random_profiles(np.random.default_rng(3), 3, 5)
-    assert first_best(truth, truth.total_value()).privacy_loss == pytest.approx(truth.privacy_budget)
+    assert first_best(truth, truth.total_value()).privacy_loss == pytest.approx(
+        truth.privacy_budget
+    )

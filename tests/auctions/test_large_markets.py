@@ -36,7 +36,9 @@ def test_long_walks_end_where_the_definition_ends_them(name, steps, monkeypatch)
     for seed in range(12):
         bids, money = giant_market(150 if seed % 2 else 30, seed, factor=0.1 * (1 + seed % 6))
         outcome = decide(name, bids, money)
-        loss, payment = REFERENCES[name](bids.full_value[0], bids.privacy_budget[0], bids.data_size[0], money[0])
+        loss, payment = REFERENCES[name](
+            bids.full_value[0], bids.privacy_budget[0], bids.data_size[0], money[0]
+        )
         assert outcome.privacy_loss[0] == pytest.approx(loss)
         assert outcome.payment[0] == pytest.approx(payment)
 
@@ -45,7 +47,9 @@ def test_thresholds_without_walking_are_those_of_the_walks(monkeypatch):
     """Several markets at once, some with long walks and some without."""
     rng = np.random.default_rng(3)
     size = np.floor(rng.lognormal(2.0, 2.5, (40, 400))) + 1
-    truth = fm.Profiles(rng.integers(0, 4, (40, 400)), rng.uniform(0.5, 1.5, (40, 400)), np.ones((40, 400)), size)
+    truth = fm.Profiles(
+        rng.integers(0, 4, (40, 400)), rng.uniform(0.5, 1.5, (40, 400)), np.ones((40, 400)), size
+    )
     bids, money = truth.bids(), rng.uniform(0.05, 0.9, 40) * truth.total_value()
     far = decide("all-in-critical", bids, money)
     monkeypatch.setattr(all_in_critical, "STEPS", 10**6)
@@ -60,7 +64,10 @@ def test_the_first_small_value_is_found_as_by_looking():
     for n in (1, 2, 3, 7, 8, 9, 100):
         values = rng.integers(0, 20, n).astype(float)
         begin, most = rng.integers(0, n + 1, 50), rng.integers(-1, 20, 50).astype(float)
-        looked = [next((j for j in range(b, n) if values[j] <= m), n) for b, m in zip(begin, most, strict=True)]
+        looked = [
+            next((j for j in range(b, n) if values[j] <= m), n)
+            for b, m in zip(begin, most, strict=True)
+        ]
         assert first_at_most(values, begin, most).tolist() == looked
 
 

@@ -9,7 +9,10 @@ from benchmarks.scale_axes import AXES, market, table
 
 
 def test_the_exponent_is_the_slope_at_the_upper_end():
-    found = {size: {"seconds": 5.0 + 1e-9 * size**2, "memory": 3.0 * size} for size in (10, 100, 10**6, 10**7)}
+    found = {
+        size: {"seconds": 5.0 + 1e-9 * size**2, "memory": 3.0 * size}
+        for size in (10, 100, 10**6, 10**7)
+    }
     assert scale.exponent(found, "seconds") == pytest.approx(2.0, abs=0.01)
     assert scale.exponent(found, "memory") == pytest.approx(1.0)
     assert math.isnan(scale.exponent(found, "bytes"))
@@ -20,8 +23,14 @@ def test_the_exponent_is_the_slope_at_the_upper_end():
 def test_a_chapter_says_what_did_not_end_and_breaks_on_no_number(axis):
     nothing = scale.chapter(axis, {side.name: {} for side in axis.sides}, quick=False)
     assert nothing.count("not ended after") == len(axis.sides)
-    same = {size: {"seconds": 1.0, "memory": 0.0, "bytes": 5.0} for side in axis.sides for size in side.sizes}
-    flat = scale.chapter(axis, {side.name: {n: same[n] for n in side.sizes} for side in axis.sides}, quick=False)
+    same = {
+        size: {"seconds": 1.0, "memory": 0.0, "bytes": 5.0}
+        for side in axis.sides
+        for size in side.sizes
+    }
+    flat = scale.chapter(
+        axis, {side.name: {n: same[n] for n in side.sizes} for side in axis.sides}, quick=False
+    )
     assert "not ended" not in flat and "nan" not in flat and "**0.00**" in flat
 
 

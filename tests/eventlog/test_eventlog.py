@@ -3,11 +3,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import flmarket_sim as fm
-from flmarket_sim.durable import disk_error
 from flmarket_sim.errors import FlmarketError, InputError
-from flmarket_sim.eventlog import KINDS, EventLog, writer
+from flmarket_sim.eventlog import KINDS, ParquetLog, parquet_log
 from flmarket_sim.eventlog.schema import SCHEMA_VERSION, columns
-from flmarket_sim.scenario_file import build_scenario
+from flmarket_sim.scenario.scenario_file import build_scenario
+from flmarket_sim.storage.atomic_files import disk_error
 
 
 def fill(log, rounds=20):
@@ -16,8 +16,30 @@ def fill(log, rounds=20):
     for number in range(rounds):
         owners = np.arange(number, number + 5)
         log.block("allocation", 5, float(number), number, 0, -1, owners, owners / 7.0, owners * 2.0)
-        tables.append(log.table("decision", number, 0, owners, -1, owners % 2 == 0, np.zeros(5, np.int8), owners * 1.5))
-        log.row("update", number + 0.5, number, 0, -2, -2, True, None if number % 2 else 0.25, 0.5, [0.1, np.nan])
+        tables.append(
+            log.table(
+                "decision",
+                number,
+                0,
+                owners,
+                -1,
+                owners % 2 == 0,
+                np.zeros(5, np.int8),
+                owners * 1.5,
+            )
+        )
+        log.row(
+            "update",
+            number + 0.5,
+            number,
+            0,
+            -2,
+            -2,
+            True,
+            None if number % 2 else 0.25,
+            0.5,
+            [0.1, np.nan],
+        )
         for table in tables[::3]:
             table.happen(number % 5, number + 0.25)
         log.flush()
@@ -27,7 +49,7 @@ def fill(log, rounds=20):
 
 def test_the_same_events_give_the_same_bytes(tmp_path):
     for name in ("a", "b"):
-        fill(EventLog(tmp_path / name, ("buyer",)))
+        fill(ParquetLog(tmp_path / name, ("buyer",)))
     parts = sorted(p.relative_to(tmp_path / "a") for p in (tmp_path / "a").rglob("*.parquet"))
     assert len(parts) == 3
     for part in parts:
@@ -35,17 +57,17 @@ def test_the_same_events_give_the_same_bytes(tmp_path):
 
 
 def test_the_logical_hash_does_not_depend_on_how_the_log_is_cut(tmp_path, monkeypatch):
-    whole = fill(EventLog(tmp_path / "whole", ("buyer",)))
-    monkeypatch.setattr(writer, "EVENTS_PER_PART", 10)
-    cut = fill(EventLog(tmp_path / "cut", ("buyer",)))
+    whole = fill(ParquetLog(tmp_path / "whole", ("buyer",)))
+    monkeypatch.setattr(parquet_log, "EVENTS_PER_PART", 10)
+    cut = fill(ParquetLog(tmp_path / "cut", ("buyer",)))
     assert whole == cut
     assert len(list((tmp_path / "cut").rglob("*.parquet"))) > 6
     monkeypatch.undo()
-    assert fill(EventLog(tmp_path / "more", ("buyer",)), rounds=21)["sha256"] != whole["sha256"]
+    assert fill(ParquetLog(tmp_path / "more", ("buyer",)), rounds=21)["sha256"] != whole["sha256"]
 
 
 def test_events_are_numbered_in_the_order_in_which_they_happened(tmp_path):
-    summary = fill(EventLog(tmp_path / "events", ("buyer",)))
+    summary = fill(ParquetLog(tmp_path / "events", ("buyer",)))
     (tmp_path / "run.json").write_text("{}")
     seqs = [fm.read_events(tmp_path, kind).column("seq").to_pylist() for kind in KINDS]
     assert all(s == sorted(s) for s in seqs)
@@ -53,7 +75,7 @@ def test_events_are_numbered_in_the_order_in_which_they_happened(tmp_path):
 
 
 def test_a_row_of_a_table_carries_its_values_and_its_own_time(tmp_path):
-    log = EventLog(tmp_path / "events", ("anna",))
+    log = ParquetLog(tmp_path / "events", ("anna",))
     table = log.table("dropout", 3, 0, np.array([10, 11]), -1, np.array([0, 1]), 1)
     table.happen(1, 2.5)
     log.close()
@@ -73,7 +95,7 @@ def test_a_row_of_a_table_carries_its_values_and_its_own_time(tmp_path):
 
 
 def test_files_say_their_schema_and_what_columns_mean(tmp_path):
-    fill(EventLog(tmp_path, ("buyer",)))
+    fill(ParquetLog(tmp_path, ("buyer",)))
     schema = pq.read_schema(tmp_path / "kind=allocation" / "part-00000.parquet")
     assert schema.metadata[b"flmarket_schema"] == str(SCHEMA_VERSION).encode()
     assert schema.field("payment").metadata[b"meaning"]
@@ -82,7 +104,14 @@ def test_files_say_their_schema_and_what_columns_mean(tmp_path):
 
 def test_every_kind_begins_with_the_envelope():
     for kind in KINDS:
-        assert [c.name for c in columns(kind, ())][:6] == ["seq", "time", "round", "buyer", "sender", "receiver"]
+        assert [c.name for c in columns(kind, ())][:6] == [
+            "seq",
+            "time",
+            "round",
+            "buyer",
+            "sender",
+            "receiver",
+        ]
 
 
 def test_a_kind_without_events_reads_as_an_empty_table(market):
@@ -107,22 +136,28 @@ def test_reading_what_is_not_there_is_explained(tmp_path, market):
 def test_sql_sees_every_kind_and_the_owners(market):
     path = market()
     assert fm.sql(path, "select count(*) as n from rounds").to_pylist() == [{"n": 4}]
-    joined = fm.sql(path, "select max(b.value - o.rate * 0) as v from bid b join owners o on o.owner = b.sender")
+    joined = fm.sql(
+        path, "select max(b.value - o.rate * 0) as v from bid b join owners o on o.owner = b.sender"
+    )
     assert joined.to_pylist()[0]["v"] > 0
 
 
 def test_a_full_disk_is_said_to_be_full(tmp_path):
-    log = EventLog(tmp_path / "events", ("buyer",))
+    log = ParquetLog(tmp_path / "events", ("buyer",))
     (tmp_path / "events").write_text("a file where the folder should be")
     log.row("update", 0.0, 0, 0, -2, -2, True, None, None, None)
     with pytest.raises(FlmarketError, match="writing failed"):
         log.close()
-    assert "the disk is full" in str(disk_error(tmp_path, OSError(28, "No space left on device"), ""))
+    assert "the disk is full" in str(
+        disk_error(tmp_path, OSError(28, "No space left on device"), "")
+    )
 
 
 @pytest.mark.parametrize("name", ["owners", "ledger"])
 def test_tables_of_owners_with_other_columns_are_refused(tmp_path, name):
-    scenario = build_scenario({"rounds": 1, "model": {"name": "none"}, "data": {"name": "synthetic"}})
+    scenario = build_scenario(
+        {"rounds": 1, "model": {"name": "none"}, "data": {"name": "synthetic"}}
+    )
     run = fm.run(scenario, tmp_path / "run").path
     file, read = run / f"{name}.parquet", getattr(fm, f"read_{name}")
     whole = pq.read_table(file)

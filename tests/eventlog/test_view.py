@@ -10,24 +10,30 @@ import pytest
 
 import flmarket_sim as fm
 from flmarket_sim.errors import InputError
-from flmarket_sim.eventlog import KINDS, buyer_id, write_view, writer
+from flmarket_sim.eventlog import KINDS, buyer_id, parquet_log, write_view
 from flmarket_sim.eventlog.schema import ENVELOPE
 from flmarket_sim.eventlog.visibility import seen_by
 from flmarket_sim.market.mail import Inbox
 from flmarket_sim.market.messages import BidMessage
 from flmarket_sim.report.html import sources
-from flmarket_sim.scenario_file import load_scenario
+from flmarket_sim.scenario.scenario_file import load_scenario
+from tests.support.command_line import flmarket, json_output
+from tests.support.paths import ROOT
 
-from ..conftest import ROOT
-from ..test_cli import flmarket, told_in_json
-
-VIEWERS = {"broker": -1, "buyer:hospital": buyer_id(0), "buyer:insurer": buyer_id(1), "owner:16": 16}
+VIEWERS = {
+    "broker": -1,
+    "buyer:hospital": buyer_id(0),
+    "buyer:insurer": buyer_id(1),
+    "owner:16": 16,
+}
 
 
 @pytest.fixture(scope="module")
 def unreliable(tmp_path_factory):
     """Two buyers, absent and late owners, dropouts."""
-    scenario = load_scenario(ROOT / "scenarios/studies/unreliable.toml", ["rounds=8", "owners.count=20"])
+    scenario = load_scenario(
+        ROOT / "scenarios/studies/unreliable.toml", ["rounds=8", "owners.count=20"]
+    )
     return fm.run(scenario, tmp_path_factory.mktemp("whole") / "run").path
 
 
@@ -51,7 +57,10 @@ def liars(tmp_path_factory):
             send(inbox, message, delay)
 
         patch.setattr(Inbox, "send", overhear)
-        scenario = load_scenario(ROOT / "scenarios/studies/liars.toml", ["rounds=12", "owners.count=40", "model.name=none"])
+        scenario = load_scenario(
+            ROOT / "scenarios/studies/liars.toml",
+            ["rounds=12", "owners.count=40", "model.name=none"],
+        )
         path = fm.run(scenario, tmp_path_factory.mktemp("liars") / "run").path
     return path, bids
 
@@ -66,9 +75,13 @@ def expected(run, kind, who, number):
         mine = both | {c.name for c in KINDS[kind] if c.seen.value == "sender"}
         visible = mine if sent else both if got else set()
         if visible:
-            names = [c.name for c in ENVELOPE[1:]] + [c.name for c in KINDS[kind] if role in seen_by(kind, c)]
+            names = [c.name for c in ENVELOPE[1:]] + [
+                c.name for c in KINDS[kind] if role in seen_by(kind, c)
+            ]
             envelope = {c.name for c in ENVELOPE}
-            rows.append({name: event[name] if name in visible | envelope else None for name in names})
+            rows.append(
+                {name: event[name] if name in visible | envelope else None for name in names}
+            )
     return rows
 
 
@@ -85,30 +98,58 @@ def test_a_view_has_her_own_events_and_of_these_what_she_can_know(unreliable, vi
         rows = found.drop_columns(["seq"]).to_pylist()
         if kind == "bid" and who == "broker":
             assert all(len(row.pop("values")) == 8 for row in rows)
-            wanted = [{name: value for name, value in row.items() if name != "values"} for row in wanted]
+            wanted = [
+                {name: value for name, value in row.items() if name != "values"} for row in wanted
+            ]
         assert rows == wanted, kind
-    assert sorted(seqs) == list(range(1, len(seqs) + 1)), "gaps would tell how much happens elsewhere"
+    assert sorted(seqs) == list(range(1, len(seqs) + 1)), (
+        "gaps would tell how much happens elsewhere"
+    )
     assert fm.read_run(views / who)["log"]["events"] == len(seqs) > 10
 
 
 def test_what_nobody_sends_reaches_nobody(unreliable, views):
     assert fm.read_events(unreliable, "dropout").num_rows > 0
-    assert fm.read_events(views / "broker", "dropout").num_rows == 0, "a broker waits in vain; she is not told why"
+    assert fm.read_events(views / "broker", "dropout").num_rows == 0, (
+        "a broker waits in vain; she is not told why"
+    )
     weights = fm.read_events(unreliable, "weight")
-    assert 16 in weights.column("receiver").to_pylist() and fm.read_events(views / "owner:16", "weight").num_rows == 0
+    assert (
+        16 in weights.column("receiver").to_pylist()
+        and fm.read_events(views / "owner:16", "weight").num_rows == 0
+    )
 
 
 def test_a_view_has_no_seed_no_hash_and_no_true_type_of_others(unreliable, views):
     whole = fm.read_run(unreliable)
     for who in VIEWERS:
         text = (views / who / "run.json").read_text()
-        for secret in ("seed", "sha256", "wall_seconds", "behaviours", "lifetime", whole["scenario_sha256"]):
+        for secret in (
+            "seed",
+            "sha256",
+            "wall_seconds",
+            "behaviours",
+            "lifetime",
+            whole["scenario_sha256"],
+        ):
             assert secret not in text, secret
         assert {"owners", "data", "description"}.isdisjoint(json.loads(text)["scenario"])
-    assert not (views / "broker" / "owners.parquet").exists() and not (views / "broker" / "ledger.parquet").exists()
-    assert fm.read_owners(views / "owner:16").to_pylist() == fm.read_owners(unreliable).slice(16, 1).to_pylist()
-    assert fm.read_ledger(views / "owner:16").to_pylist() == fm.read_ledger(unreliable).slice(16, 1).to_pylist()
-    terms = {buyer["name"]: set(buyer) for buyer in fm.read_run(views / "buyer:insurer")["scenario"]["buyers"]}
+    assert (
+        not (views / "broker" / "owners.parquet").exists()
+        and not (views / "broker" / "ledger.parquet").exists()
+    )
+    assert (
+        fm.read_owners(views / "owner:16").to_pylist()
+        == fm.read_owners(unreliable).slice(16, 1).to_pylist()
+    )
+    assert (
+        fm.read_ledger(views / "owner:16").to_pylist()
+        == fm.read_ledger(unreliable).slice(16, 1).to_pylist()
+    )
+    terms = {
+        buyer["name"]: set(buyer)
+        for buyer in fm.read_run(views / "buyer:insurer")["scenario"]["buyers"]
+    }
     assert "budget" in terms["insurer"] and "budget" not in terms["hospital"]
 
 
@@ -121,8 +162,13 @@ def test_a_brokers_view_of_bids_is_what_the_bids_had_in_them(liars, tmp_path):
     def told(values, privacy_budget, data_size):
         return (round(privacy_budget, 9), data_size, *(float(f"{value:.9g}") for value in values))
 
-    shown = [told(row["values"], row["privacy_budget"], row["data_size"]) for row in found.to_pylist()]
-    said = [told(message.values.tolist(), message.privacy_budget, message.data_size) for message in messages]
+    shown = [
+        told(row["values"], row["privacy_budget"], row["data_size"]) for row in found.to_pylist()
+    ]
+    said = [
+        told(message.values.tolist(), message.privacy_budget, message.data_size)
+        for message in messages
+    ]
     assert sorted(shown) == sorted(said)
 
 
@@ -131,17 +177,29 @@ def test_neither_numbers_nor_places_give_false_names_away(liars, tmp_path):
     run, _ = liars
     write_view(run, "broker", tmp_path / "view")
     whole, seen = (fm.read_events(path, "bid").to_pylist() for path in (run, tmp_path / "view"))
-    assert [(row["round"], row["time"]) for row in seen] == [(row["round"], row["time"]) for row in whole]
+    assert [(row["round"], row["time"]) for row in seen] == [
+        (row["round"], row["time"]) for row in whole
+    ]
     assert [row["seq"] for row in seen] == sorted(row["seq"] for row in seen)
     names = {row["sender"] for row in seen}
-    assert max(row["sender"] for row in whole) >= 40 and len(names) == len({row["sender"] for row in whole})
+    assert max(row["sender"] for row in whole) >= 40 and len(names) == len(
+        {row["sender"] for row in whole}
+    )
     assert max(names) < len(np.unique(fm.read_events(run, "announcement").column("receiver")))
     for round_number in {row["round"] for row in whole}:
-        before, after = ([row for row in rows if row["round"] == round_number] for rows in (whole, seen))
-        said, shown = (sorted((r["privacy_budget"], r["data_size"], r["value"]) for r in rows) for rows in (before, after))
+        before, after = (
+            [row for row in rows if row["round"] == round_number] for rows in (whole, seen)
+        )
+        said, shown = (
+            sorted((r["privacy_budget"], r["data_size"], r["value"]) for r in rows)
+            for rows in (before, after)
+        )
         assert said == shown
         moments = {row["time"] for row in before}
-        assert all(_ascends([row["sender"] for row in after if row["time"] == moment]) for moment in moments)
+        assert all(
+            _ascends([row["sender"] for row in after if row["time"] == moment])
+            for moment in moments
+        )
 
 
 def _ascends(numbers):
@@ -149,7 +207,7 @@ def _ascends(numbers):
 
 
 def test_a_view_of_a_run_that_was_stopped_has_what_its_journal_has(tmp_path, monkeypatch):
-    monkeypatch.setattr(writer, "EVENTS_PER_PART", 500)
+    monkeypatch.setattr(parquet_log, "EVENTS_PER_PART", 500)
 
     def stop(done, total):
         if done == 11:
@@ -159,7 +217,14 @@ def test_a_view_of_a_run_that_was_stopped_has_what_its_journal_has(tmp_path, mon
     with pytest.raises(KeyboardInterrupt):
         fm.run(scenario, tmp_path / "run", progress=stop)
     bids = fm.read_events(tmp_path / "run", "bid").num_rows
-    assert bids > sum(pq.read_metadata(part).num_rows for part in tmp_path.glob("run/events/kind=bid/*.parquet")) > 0
+    assert (
+        bids
+        > sum(
+            pq.read_metadata(part).num_rows
+            for part in tmp_path.glob("run/events/kind=bid/*.parquet")
+        )
+        > 0
+    )
     write_view(tmp_path / "run", "broker", tmp_path / "view")
     assert fm.read_events(tmp_path / "view", "bid").num_rows == bids
 
@@ -176,7 +241,9 @@ def test_a_view_of_a_run_that_was_stopped_has_what_its_journal_has(tmp_path, mon
         ("time", [None]),
     ],
 )
-def test_a_part_with_other_columns_is_refused_and_huge_numbers_cost_nothing(unreliable, tmp_path, column, values):
+def test_a_part_with_other_columns_is_refused_and_huge_numbers_cost_nothing(
+    unreliable, tmp_path, column, values
+):
     shutil.copytree(unreliable, tmp_path / "run")
     part = next((tmp_path / "run/events/kind=bid").glob("*.parquet"))
     table = pq.read_table(part)
@@ -194,7 +261,9 @@ def test_a_part_with_other_columns_is_refused_and_huge_numbers_cost_nothing(unre
             write_view(tmp_path / "run", "broker", tmp_path / "view")
 
 
-def test_an_owner_sees_all_that_she_does_under_her_names_and_no_behaviour_of_others(liars, tmp_path):
+def test_an_owner_sees_all_that_she_does_under_her_names_and_no_behaviour_of_others(
+    liars, tmp_path
+):
     run, _ = liars
     people = [row for row in fm.read_events(run, "bid").to_pylist() if row["person"] is not None]
     person = people[0]["person"]
@@ -203,7 +272,9 @@ def test_an_owner_sees_all_that_she_does_under_her_names_and_no_behaviour_of_oth
     assert {number % 40 for number in bids.column("sender").to_pylist()} == {person}
     assert people[0]["sender"] in bids.column("sender").to_pylist()
     part = pq.read_table(tmp_path / "view/events/kind=bid/part-00000.parquet")
-    assert set(part.column("behaviour").unify_dictionaries().chunk(0).dictionary.to_pylist()) == {"false-names"}
+    assert set(part.column("behaviour").unify_dictionaries().chunk(0).dictionary.to_pylist()) == {
+        "false-names"
+    }
 
 
 def test_sql_and_reports_on_a_view(views):
@@ -246,13 +317,22 @@ def test_a_part_that_is_no_log_is_refused(unreliable, tmp_path):
 
 def test_run_with_a_view_keeps_nothing_else(tmp_path):
     settings = ["scenarios/quickstart.toml", "--set", "rounds=2", "--set", "model.name=none"]
-    told = told_in_json("run", *settings, "--view", "broker", "--out", tmp_path / "view", "--json")
+    told = json_output("run", *settings, "--view", "broker", "--out", tmp_path / "view", "--json")
     assert told["view"] == "broker" and "seed" not in json.dumps(told)
     assert [path.name for path in tmp_path.iterdir()] == ["view"]
-    run = fm.run(load_scenario(ROOT / settings[0], ["rounds=2", "model.name=none"]), tmp_path / "whole").path
+    run = fm.run(
+        load_scenario(ROOT / settings[0], ["rounds=2", "model.name=none"]), tmp_path / "whole"
+    ).path
     shown = flmarket("view", run, "broker", "--out", tmp_path / "again")
     assert shown.returncode == 0 and "broker sees" in shown.stdout
     for part in (tmp_path / "view").rglob("*.parquet"):
-        assert part.read_bytes() == (tmp_path / "again" / part.relative_to(tmp_path / "view")).read_bytes()
+        assert (
+            part.read_bytes()
+            == (tmp_path / "again" / part.relative_to(tmp_path / "view")).read_bytes()
+        )
     wrong = flmarket("run", *settings, "--view", "owner:500", "--out", tmp_path / "none")
-    assert wrong.returncode == 2 and "no participant" in wrong.stderr and not (tmp_path / "none").exists()
+    assert (
+        wrong.returncode == 2
+        and "no participant" in wrong.stderr
+        and not (tmp_path / "none").exists()
+    )

@@ -12,13 +12,20 @@ from flmarket_sim.eventlog.visibility import PARTIES, seen_by
 from flmarket_sim.market import messages, simulation
 from flmarket_sim.market.mail import Inbox, Letter
 from flmarket_sim.market.owner import Gradients
-from flmarket_sim.scenario_file import build_scenario, load_scenario
-
-from ..conftest import ROOT
+from flmarket_sim.scenario.scenario_file import build_scenario, load_scenario
+from tests.support.paths import ROOT
 
 # kind -> what the market's own participants must never see of each other, whatever the schema says
 PRIVATE = {
-    "bid": {"family", "rate", "behaviour", "person", "true_privacy_budget", "true_data_size", "true_value"},
+    "bid": {
+        "family",
+        "rate",
+        "behaviour",
+        "person",
+        "true_privacy_budget",
+        "true_data_size",
+        "true_value",
+    },
     "decision": {"reason", "value"},
     "gradient": {"norm", "clipped"},
     "dropout": {"stage", "reason"},
@@ -26,7 +33,10 @@ PRIVATE = {
 # message -> the kind whose columns its fields are, and by which names
 SAID_IN = {
     messages.Announcement: ("announcement", {"budget": "budget"}),
-    messages.BidMessage: ("bid", {"values": "values", "privacy_budget": "privacy_budget", "data_size": "data_size"}),
+    messages.BidMessage: (
+        "bid",
+        {"values": "values", "privacy_budget": "privacy_budget", "data_size": "data_size"},
+    ),
     messages.Allocation: ("allocation", {"privacy_loss": "privacy_loss", "payment": "payment"}),
     messages.MenuMessage: ("offer", {"offer": "privacy_losses"}),
     messages.Decision: ("decision", {"accepted": "accepted"}),
@@ -52,7 +62,7 @@ REPEATED = {
     messages.DeliveryMessage: {"counts"},
 }
 TABLES = {
-    messages.Reports,
+    messages.ReportColumns,
     messages.Offers,
     messages.RoundCounts,
 }  # parts of messages or of nobody's: no message of their own
@@ -84,23 +94,36 @@ def test_what_is_called_true_is_seen_by_no_other_participant():
 
 
 def test_every_field_of_every_message_is_an_address_or_a_column_that_its_receiver_sees():
-    own = [made for made in vars(messages).values() if getattr(made, "__module__", "") == messages.__name__]
+    own = [
+        made
+        for made in vars(messages).values()
+        if getattr(made, "__module__", "") == messages.__name__
+    ]
     types = {made for made in own if hasattr(made, "_fields")}
     assert types == SAID_IN.keys() | TABLES
     for message, (kind, said) in SAID_IN.items():
         columns = {column.name: column for column in KINDS[kind]}
-        assert set(message._fields) == set(said) | ADDRESSES & set(message._fields) | REPEATED.get(message, set()), message
+        assert set(message._fields) == set(said) | ADDRESSES & set(message._fields) | REPEATED.get(
+            message, set()
+        ), message
         for name in said.values():
             assert columns[name].seen is Seen.BOTH, f"{message.__name__} says {kind}.{name}"
 
 
-@pytest.mark.parametrize("scenario", ["scenarios/studies/liars.toml", "scenarios/studies/unreliable.toml"])
+@pytest.mark.parametrize(
+    "scenario", ["scenarios/studies/liars.toml", "scenarios/studies/unreliable.toml"]
+)
 def test_events_are_between_those_whom_the_schema_names(scenario, tmp_path):
-    run = fm.run(load_scenario(ROOT / scenario, ["rounds=3", "model.name=none"]), tmp_path / "run").path
+    run = fm.run(
+        load_scenario(ROOT / scenario, ["rounds=3", "model.name=none"]), tmp_path / "run"
+    ).path
     for kind, parties in PARTIES.items():
         events = fm.read_events(run, kind)
         found = {
-            (role(a), role(b)) for a, b in zip(*(events.column(c).to_pylist() for c in ("sender", "receiver")), strict=True)
+            (role(a), role(b))
+            for a, b in zip(
+                *(events.column(c).to_pylist() for c in ("sender", "receiver")), strict=True
+            )
         }
         assert found <= set(parties), kind
 
@@ -112,7 +135,11 @@ def role(number):
 def reachable(thing, seen=None):
     """Every array and object inside a message, down to the memory that arrays are views of. Addresses lead to no content."""
     seen = {} if seen is None else seen
-    if thing is None or isinstance(thing, Letter | Inbox | str | int | float | bool) or id(thing) in seen:
+    if (
+        thing is None
+        or isinstance(thing, Letter | Inbox | str | int | float | bool)
+        or id(thing) in seen
+    ):
         return seen
     seen[id(thing)] = thing
     if isinstance(thing, np.ndarray):
@@ -161,7 +188,10 @@ def overheard(monkeypatch):
 
 
 LIARS = {
-    "behaviours": [{"name": "scale", "share": 0.3, "factor": 1.7}, {"name": "false-names", "share": 0.2, "identities": 2}]
+    "behaviours": [
+        {"name": "scale", "share": 0.3, "factor": 1.7},
+        {"name": "false-names", "share": 0.2, "identities": 2},
+    ]
 }
 MARKETS = {
     "auction": {"auction": {"name": "pay-as-bid"}, "owners": {"availability": 0.7} | LIARS},
@@ -173,15 +203,30 @@ MARKETS = {
 def test_no_message_reaches_a_true_gradient_a_record_or_a_true_type(name, overheard):
     found, world, truths = overheard(MARKETS[name])
     kinds = {type(message) for message in found}
-    assert {messages.BidMessage, messages.Decision, messages.Broadcast, messages.GradientMessage, messages.Payment} <= kinds
+    assert {
+        messages.BidMessage,
+        messages.Decision,
+        messages.Broadcast,
+        messages.GradientMessage,
+        messages.Payment,
+    } <= kinds
     people = world.population
-    secret = [*truths, world.truthful_values, people.rate, people.privacy_budget, people.data_size, people.family]
+    secret = [
+        *truths,
+        world.truthful_values,
+        people.rate,
+        people.privacy_budget,
+        people.data_size,
+        people.family,
+    ]
     secret += [world.data.train_x, world.data.train_y, people.rows, people.offsets]
     for message in found:
         for thing in reachable(message).values():
             if isinstance(thing, np.ndarray):
-                assert not any(np.may_share_memory(thing, hidden) for hidden in secret), type(message)
-            assert not isinstance(thing, messages.Reports | messages.Offers), type(message)
+                assert not any(np.may_share_memory(thing, hidden) for hidden in secret), type(
+                    message
+                )
+            assert not isinstance(thing, messages.ReportColumns | messages.Offers), type(message)
         if isinstance(message, messages.GradientMessage):
             distance = min(np.abs(true - message.gradient).sum(axis=1).min() for true in truths)
             assert distance > 1.0, "a gradient travels with its noise"
@@ -190,7 +235,10 @@ def test_no_message_reaches_a_true_gradient_a_record_or_a_true_type(name, overhe
 def test_a_bid_has_one_report_in_it_and_a_liars_is_not_the_truth(overheard):
     found, world, _ = overheard(MARKETS["auction"])
     bids = [message for message in found if isinstance(message, messages.BidMessage)]
-    assert all(bid.values.shape == (world.scenario.market.levels,) and bid.values.base is None for bid in bids)
+    assert all(
+        bid.values.shape == (world.scenario.market.levels,) and bid.values.base is None
+        for bid in bids
+    )
     true = {tuple(row) for row in world.truthful_values.tolist()}
     honest = [tuple(bid.values.tolist()) in true for bid in bids]
     assert any(honest) and not all(honest)

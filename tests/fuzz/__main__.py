@@ -28,14 +28,24 @@ READERS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz", description=__doc__.split("\n")[0]
+    )
     parser.add_argument(
-        "readers", nargs="+", metavar="READER", choices=[*READERS, "all"], help=f"{', '.join(READERS)}, or all"
+        "readers",
+        nargs="+",
+        metavar="READER",
+        choices=[*READERS, "all"],
+        help=f"{', '.join(READERS)}, or all",
     )
     parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"), help="folder for inputs that fail")
-    parser.add_argument("--guided", action="store_true", help="inputs found by atheris, by coverage")
+    parser.add_argument(
+        "--keep", type=Path, default=Path("fuzz-failures"), help="folder for inputs that fail"
+    )
+    parser.add_argument(
+        "--guided", action="store_true", help="inputs found by atheris, by coverage"
+    )
     options = parser.parse_args()
     failed = False
     for name in list(READERS) if "all" in options.readers else options.readers:
@@ -45,7 +55,12 @@ def main() -> None:
             failed |= guided.run(READERS[name], options.inputs, options.seed, options.keep)
             continue
         began = time.perf_counter()
-        tally = run(READERS[name], options.inputs, options.seed, lambda tally, name=name: show(name, tally, "\r"))
+        tally = run(
+            READERS[name],
+            options.inputs,
+            options.seed,
+            lambda tally, name=name: show(name, tally, "\r"),
+        )
         show(name, tally, "\r")
         print()
         print(report(name, tally, time.perf_counter() - began), flush=True)
@@ -56,11 +71,18 @@ def main() -> None:
 
 def show(name: str, tally: Tally, end: str) -> None:
     if sys.stderr.isatty():
-        print(f"{name}: {tally.inputs:,} inputs, {len(tally.failures)} failures", end=end, file=sys.stderr, flush=True)
+        print(
+            f"{name}: {tally.inputs:,} inputs, {len(tally.failures)} failures",
+            end=end,
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def report(name: str, tally: Tally, seconds: float) -> str:
-    refused = ", ".join(f"{kind} {count:,}" for kind, count in tally.refused.most_common()) or "none"
+    refused = (
+        ", ".join(f"{kind} {count:,}" for kind, count in tally.refused.most_common()) or "none"
+    )
     slowest, index = tally.slowest
     lines = [
         f"{name}: {tally.inputs:,} inputs in {seconds:.0f} s: {tally.valid:,} valid, {tally.refused.total():,} refused ({refused}), "

@@ -57,7 +57,10 @@ def generator(seed: int, index: int) -> random.Random:
 
 
 def run(
-    make_reader: Callable[[Path], Any], inputs: int, seed: int, progress: Callable[[Tally], None] = lambda _: None
+    make_reader: Callable[[Path], Any],
+    inputs: int,
+    seed: int,
+    progress: Callable[[Tally], None] = lambda _: None,
 ) -> Tally:
     """All inputs, in as many processes one after the other as it takes."""
     tally, start = Tally(), 0
@@ -72,19 +75,29 @@ def judge(reader: Any, data: bytes) -> str | None:
         reader.read(data)
     except FlmarketError as error:
         if len(str(error)) > LONGEST_MESSAGE:
-            raise AssertionError(f"a message of {len(str(error)):,} characters: {str(error)[:200]}") from error
+            raise AssertionError(
+                f"a message of {len(str(error)):,} characters: {str(error)[:200]}"
+            ) from error
         return type(error).__name__
     return None
 
 
 def _until_it_dies(
-    make_reader: Callable[[Path], Any], indices: range, seed: int, tally: Tally, progress: Callable[[Tally], None]
+    make_reader: Callable[[Path], Any],
+    indices: range,
+    seed: int,
+    tally: Tally,
+    progress: Callable[[Tally], None],
 ) -> int:
     """Returns where to go on."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    with tempfile.TemporaryDirectory(prefix="fuzz", dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
-        process = context.Process(target=_work, args=(make_reader, Path(folder), indices, seed, theirs), daemon=False)
+    with tempfile.TemporaryDirectory(
+        prefix="fuzz", dir="/dev/shm" if Path("/dev/shm").is_dir() else None
+    ) as folder:
+        process = context.Process(
+            target=_work, args=(make_reader, Path(folder), indices, seed, theirs), daemon=False
+        )
         process.start()
         theirs.close()
         if not ours.poll(120.0) or ours.recv() != "ready":
@@ -94,14 +107,20 @@ def _until_it_dies(
             try:
                 if not ours.poll(SECONDS):
                     process.kill()
-                    tally.failures.append(Failure(index, f"no answer within {SECONDS:g} seconds", "hang"))
+                    tally.failures.append(
+                        Failure(index, f"no answer within {SECONDS:g} seconds", "hang")
+                    )
                     index += 1
                     break
                 outcome, seconds, memory = ours.recv()
             except EOFError:
                 process.join()
                 tally.failures.append(
-                    Failure(index, f"the process ended with exit code {process.exitcode}", f"exit {process.exitcode}")
+                    Failure(
+                        index,
+                        f"the process ended with exit code {process.exitcode}",
+                        f"exit {process.exitcode}",
+                    )
                 )
                 index += 1
                 break
@@ -111,7 +130,10 @@ def _until_it_dies(
                 tally.valid += 1
             else:
                 tally.refused[outcome] += 1
-            tally.slowest, tally.memory = max(tally.slowest, (seconds, index)), max(tally.memory, memory)
+            tally.slowest, tally.memory = (
+                max(tally.slowest, (seconds, index)),
+                max(tally.memory, memory),
+            )
             index += 1
             if index % 500 == 0:
                 progress(tally)
@@ -119,14 +141,26 @@ def _until_it_dies(
     return index
 
 
-def _work(make_reader: Callable[[Path], Any], folder: Path, indices: range, seed: int, pipe: Any) -> None:
+def _work(
+    make_reader: Callable[[Path], Any], folder: Path, indices: range, seed: int, pipe: Any
+) -> None:
     reader = make_reader(folder)
-    pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else None
+    pages = (
+        int(Path("/proc/self/statm").read_text().split()[0])
+        if Path("/proc/self/statm").exists()
+        else None
+    )
     if pages is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, resource.RLIM_INFINITY))
+        resource.setrlimit(
+            resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, resource.RLIM_INFINITY)
+        )
     at_start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     attempts: list[str] = []
-    sys.addaudithook(lambda event, args: attempts.append(f"{event}{args}") if event.startswith(FORBIDDEN) else None)
+    sys.addaudithook(
+        lambda event, args: (
+            attempts.append(f"{event}{args}") if event.startswith(FORBIDDEN) else None
+        )
+    )
     pipe.send("ready")
     for index in indices:
         data = reader.make(generator(seed, index))
@@ -138,9 +172,17 @@ def _work(make_reader: Callable[[Path], Any], folder: Path, indices: range, seed
             frames = [
                 f for f in traceback.extract_tb(error.__traceback__) if "flmarket_sim" in f.filename
             ] or traceback.extract_tb(error.__traceback__)
-            place = f"{type(error).__name__} at {Path(frames[-1].filename).name}:{frames[-1].lineno}"
+            place = (
+                f"{type(error).__name__} at {Path(frames[-1].filename).name}:{frames[-1].lineno}"
+            )
             outcome = ("".join(traceback.format_exception(error, limit=-12))[-6000:], place)
         if attempts:
             outcome = (f"it tried {attempts}", f"attempt {attempts[0][:60]}")
             attempts.clear()
-        pipe.send((outcome, time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - at_start))
+        pipe.send(
+            (
+                outcome,
+                time.perf_counter() - began,
+                resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - at_start,
+            )
+        )

@@ -6,7 +6,6 @@ import io
 import json
 import random
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,14 @@ import pyarrow.parquet as pq
 import flmarket_sim as fm
 from flmarket_sim.eventlog import write_view
 from flmarket_sim.eventlog.schema import KINDS
-from flmarket_sim.population import draw_markets
-from flmarket_sim.report import ledger
+from flmarket_sim.owners.population import draw_markets
+from flmarket_sim.report import privacy_ledger
 from flmarket_sim.report.html import page
-from flmarket_sim.scenario_file import build_scenario
+from flmarket_sim.scenario.scenario_file import build_scenario
 from flmarket_sim.strategy.probe_file import read_probe, write_probe
-from flmarket_sim.study.sweep import run_sweep
-from flmarket_sim.study.sweep_file import parse_sweep
-from flmarket_sim.study.sweep_folder import finished_runs
+from flmarket_sim.sweep.sweep_folder import finished_runs
+from flmarket_sim.sweep.sweep_plan import parse_sweep
+from flmarket_sim.sweep.sweep_runs import run_sweep
 
 from .mutations import NUMBERS, mutate_bytes, mutate_tree
 
@@ -85,7 +84,7 @@ class LogReader(FolderReader):
         fm.run(build_scenario(SMALL), self.folder)
 
     def look(self, damaged: Path) -> None:
-        if damaged.name == "ledger.parquet":
+        if damaged.name == "privacy_ledger.parquet":
             fm.read_ledger(self.folder)
         else:
             fm.read_owners(self.folder)  # and run.json before it
@@ -93,12 +92,18 @@ class LogReader(FolderReader):
         if part in KINDS:
             for row in fm.read_events(self.folder, part).to_pylist():
                 row["seq"] + row["time"] + row["round"]
-        draw = (self.folder / damaged).stat().st_size % 32  # what reads every file of a run is for some inputs
+        draw = (
+            self.folder / damaged
+        ).stat().st_size % 32  # what reads every file of a run is for some inputs
         if draw == 1:
             with tempfile.TemporaryDirectory(dir=self.folder.parent) as view:
-                write_view(self.folder, ("broker", "owner:3", "buyer:a")[len(part) % 3], Path(view) / "view")
+                write_view(
+                    self.folder,
+                    ("broker", "owner:3", "buyer:a")[len(part) % 3],
+                    Path(view) / "view",
+                )
         if draw == 2:
-            ledger.read(self.folder, 1e-6, 2)
+            privacy_ledger.read(self.folder, 1e-6, 2)
         if draw:
             return
         table = "rounds" if part == "round" else part if part in KINDS else "owners"
@@ -140,8 +145,14 @@ class ProbeReader(FolderReader):
         self.folder.mkdir()
         truth, factor = draw_markets(build_scenario(SMALL), 3, None, 0)
         auction = fm.auctions.create("all-in")
-        found = fm.strategy.probe(auction, truth, factor * truth.total_value(), effort="quick", levels=3)
-        write_probe(found, self.folder / "probe.parquet", {"auction": "all-in", "scenario": "s", "effort": "quick"})
+        found = fm.strategy.probe(
+            auction, truth, factor * truth.total_value(), effort="quick", levels=3
+        )
+        write_probe(
+            found,
+            self.folder / "probe.parquet",
+            {"auction": "all-in", "scenario": "s", "effort": "quick"},
+        )
 
     def look(self, damaged: Path) -> None:
         found, facts = read_probe(self.folder / damaged)
@@ -194,8 +205,8 @@ def _other_type(table: pa.Table, rng: random.Random) -> pa.Table:
 def _other_values(table: pa.Table, rng: random.Random) -> pa.Table:
     place = _some(table, rng)
     values, kind = table.column(place).to_pylist(), table.schema.field(place).type
-    wanted: Callable[[Any], bool] = lambda v: isinstance(v, float) if pa.types.is_floating(kind) else isinstance(v, int)  # noqa: E731
-    numbers = [v for v in NUMBERS if wanted(v)]
+    wanted = float if pa.types.is_floating(kind) else int
+    numbers = [v for v in NUMBERS if isinstance(v, wanted)]
     for _ in range(rng.choice([1, 1, 3, len(values)])):
         if values:
             values[rng.randrange(len(values))] = rng.choice([None, *numbers])
@@ -228,8 +239,23 @@ def _other_metadata(table: pa.Table, rng: random.Random) -> pa.Table:
         ]
     )
     return table.replace_schema_metadata(
-        rng.choice([{}, {"facts": facts}, {"flmarket_schema": "99"}, {"facts": facts, "flmarket_probe": "1"}])
+        rng.choice(
+            [
+                {},
+                {"facts": facts},
+                {"flmarket_schema": "99"},
+                {"facts": facts, "flmarket_probe": "1"},
+            ]
+        )
     )
 
 
-TABLE_CHANGES = (_without_column, _renamed, _other_type, _other_values, _other_values, _other_rows, _other_metadata)
+TABLE_CHANGES = (
+    _without_column,
+    _renamed,
+    _other_type,
+    _other_values,
+    _other_values,
+    _other_rows,
+    _other_metadata,
+)

@@ -33,8 +33,8 @@ def main() -> None:
     module, name, inputs, seed, keep = sys.argv[1:]
     import atheris
 
-    with atheris.instrument_imports(include=["flmarket_sim.scenario_file", "flmarket_sim.scenario_check", "flmarket_sim.toml_lines", "flmarket_sim.study",
-                                             "flmarket_sim.stored", "flmarket_sim.mechanism_design", "tomllib", "safetensors"]):  # fmt: skip
+    with atheris.instrument_imports(include=["flmarket_sim.scenario.scenario_file", "flmarket_sim.scenario.problems", "flmarket_sim.scenario.toml_lines", "flmarket_sim.sweep",
+                                             "flmarket_sim.storage.untrusted_files", "flmarket_sim.auctions.learned", "tomllib", "safetensors"]):  # fmt: skip
         made = __import__(module, fromlist=[name])
     with tempfile.TemporaryDirectory() as folder:
         reader = getattr(made, name)(Path(folder))
@@ -44,7 +44,10 @@ def main() -> None:
             (corpus / str(index)).write_bytes(reader.make(generator(int(seed), index)))
 
         def one(data: bytes) -> None:
-            if reader.suffix == ".damage" and data.partition(b"\n")[0].decode("latin-1") not in reader.whole:
+            if (
+                reader.suffix == ".damage"
+                and data.partition(b"\n")[0].decode("latin-1") not in reader.whole
+            ):
                 return
             judge(reader, data)
 

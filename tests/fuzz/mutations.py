@@ -69,7 +69,9 @@ def mutate_tree(tree: Any, rng: random.Random, others: list[Any], most: int = 3)
         elif action < 0.85:
             parent[key] = [parent[key]] if rng.random() < 0.5 else {"name": parent[key]}
         elif action < 0.93 and isinstance(parent[key], list) and parent[key]:
-            parent[key] = [copy.deepcopy(rng.choice(parent[key])) for _ in range(rng.choice([1, 2, 5, 50]))]
+            parent[key] = [
+                copy.deepcopy(rng.choice(parent[key])) for _ in range(rng.choice([1, 2, 5, 50]))
+            ]
         elif isinstance(parent[key], int | float) and not isinstance(parent[key], bool):
             parent[key] = _moved(parent[key], rng)
         else:
@@ -83,17 +85,29 @@ def mutate_bytes(data: bytes, rng: random.Random, others: list[bytes], most: int
     for _ in range(rng.randint(1, most)):
         place = rng.randrange(len(found) + 1)
         if rng.random() < 0.3:  # the ends of a file say the most about it
-            place = min(rng.choice([rng.randrange(64), max(0, len(found) - 1 - rng.randrange(600))]), len(found))
+            place = min(
+                rng.choice([rng.randrange(64), max(0, len(found) - 1 - rng.randrange(600))]),
+                len(found),
+            )
         length = rng.choice([1, 1, 2, 4, 8, 16, 100, 1000])
         action = rng.randrange(9)
         if action == 0 and place < len(found):
             found[place] ^= 1 << rng.randrange(8)
         elif action == 1:
-            found[place : place + 1] = bytes([rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])])
+            found[place : place + 1] = bytes(
+                [rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])]
+            )
         elif action == 2:
             width = rng.choice([2, 4, 8])
             number = rng.choice(
-                [0, 1, 2 ** (8 * width) - 1, 2 ** (8 * width - 1), 2 ** (8 * width - 1) - 1, rng.randrange(2**16)]
+                [
+                    0,
+                    1,
+                    2 ** (8 * width) - 1,
+                    2 ** (8 * width - 1),
+                    2 ** (8 * width - 1) - 1,
+                    rng.randrange(2**16),
+                ]
             )
             found[place : place + width] = number.to_bytes(width, rng.choice(["little", "big"]))
         elif action == 3:
@@ -151,13 +165,18 @@ def mutate_text(text: str, rng: random.Random, others: list[str]) -> str:
                     "e",
                 ]
             )
-            lines[place] = lines[place][:at] + token * rng.choice([1, 1, 2, 100, 3000]) + lines[place][at:]
-        elif action == 4:
-            filler = rng.choice(["[", "{", "[[", "a.", "{a=", " ", "\t", "9", "[a", "a="]) * rng.choice(
-                [10, 300, 1000, 20000]
+            lines[place] = (
+                lines[place][:at] + token * rng.choice([1, 1, 2, 100, 3000]) + lines[place][at:]
             )
+        elif action == 4:
+            filler = rng.choice(
+                ["[", "{", "[[", "a.", "{a=", " ", "\t", "9", "[a", "a="]
+            ) * rng.choice([10, 300, 1000, 20000])
             lines.insert(
-                place, rng.choice(["", "x = ", 'x = """\n', "["]) + filler + rng.choice(["", "]", '\n"""', "b = 1", "b]"])
+                place,
+                rng.choice(["", "x = ", 'x = """\n', "["])
+                + filler
+                + rng.choice(["", "]", '\n"""', "b = 1", "b]"]),
             )
         elif action == 5 and lines[place:] and "=" in lines[place]:
             lines[place] = (
@@ -205,13 +224,22 @@ def _places(tree: Any) -> Any:
 def _misspelt(word: str, rng: random.Random) -> str:
     at = rng.randrange(len(word) + 1)
     return rng.choice(
-        [word[:at] + word[at + 1 :], word[:at] + rng.choice("aeé_- .x") + word[at:], word.upper(), word + word]
+        [
+            word[:at] + word[at + 1 :],
+            word[:at] + rng.choice("aeé_- .x") + word[at:],
+            word.upper(),
+            word + word,
+        ]
     )
 
 
 def _moved(number: int | float, rng: random.Random) -> int | float:
     try:
         factor = rng.choice([-1, 0, 1.0000001, 0.5, 2, 10, 1000, 10**9, 1e300, 1e-300])
-        return number * factor if isinstance(number, float) or isinstance(factor, int) else int(number * factor)
+        return (
+            number * factor
+            if isinstance(number, float) or isinstance(factor, int)
+            else int(number * factor)
+        )
     except OverflowError:
         return -number

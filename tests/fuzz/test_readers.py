@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import flmarket_sim as fm
 from flmarket_sim.errors import FlmarketError, InputError, ScenarioError
-from flmarket_sim.scenario_file import load_scenario, parse_scenario
-from flmarket_sim.stored import read_parquet
-from flmarket_sim.study.sweep_file import parse_sweep
-from flmarket_sim.toml_lines import key_lines
+from flmarket_sim.scenario.scenario_file import load_scenario, parse_scenario
+from flmarket_sim.scenario.toml_lines import key_lines
+from flmarket_sim.storage.untrusted_files import read_parquet
+from flmarket_sim.sweep.sweep_plan import parse_sweep
+from tests.support.paths import ROOT
 
-from ..conftest import ROOT
 from .__main__ import READERS
 from .campaign import generator, judge
 
@@ -120,7 +120,9 @@ def test_no_code_from_a_checkpoint_runs(tmp_path):
     proof = tmp_path / "it ran"
     (tmp_path / "plain.pt").write_bytes(pickle.dumps(Attack(proof)))
     torch.save({"arch": Attack(proof), "state_dict": {}}, tmp_path / "zipped.pt")
-    torch.save({"state_dict": Attack(proof)}, tmp_path / "old.pt", _use_new_zipfile_serialization=False)
+    torch.save(
+        {"state_dict": Attack(proof)}, tmp_path / "old.pt", _use_new_zipfile_serialization=False
+    )
     for name in ("plain.pt", "zipped.pt", "old.pt"):
         with pytest.raises(InputError, match="is refused"):
             fm.auctions.create("regretnet", weights=str(tmp_path / name))
@@ -170,7 +172,7 @@ def test_a_bomb_of_rows_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
     import pyarrow.parquet as pq
 
     pq.write_table(pa.table({"a": pa.array([0] * 100_000)}), tmp_path / "bomb.parquet")
-    monkeypatch.setattr("flmarket_sim.stored._memory", lambda: 500_000)
+    monkeypatch.setattr("flmarket_sim.storage.untrusted_files._memory", lambda: 500_000)
     assert (tmp_path / "bomb.parquet").stat().st_size < 2000
     with pytest.raises(InputError, match="GB of memory"):
         read_parquet(tmp_path / "bomb.parquet")
@@ -178,14 +180,16 @@ def test_a_bomb_of_rows_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
 
 def test_of_two_processes_one_gets_the_directory(tmp_path):
     code = (
-        "import sys, time, pathlib\nfrom flmarket_sim.folders import claim\nfrom flmarket_sim.errors import InputError\n"
+        "import sys, time, pathlib\nfrom flmarket_sim.storage.result_folders import claim\nfrom flmarket_sim.errors import InputError\n"
         "print('ready', flush=True)\nsys.stdin.readline()\n"
         "try:\n    claim(pathlib.Path(sys.argv[1]), 'run'); print('mine', flush=True)\n"
         "except InputError as error:\n    print(error, flush=True)\nsys.stdin.readline()\n"
     )
     for place in (tmp_path / "new", tmp_path):
         racers = [
-            subprocess.Popen([sys.executable, "-c", code, str(place)], cwd=ROOT, stdin=-1, stdout=-1, text=True)
+            subprocess.Popen(
+                [sys.executable, "-c", code, str(place)], cwd=ROOT, stdin=-1, stdout=-1, text=True
+            )
             for _ in range(2)
         ]
         assert [racer.stdout.readline() for racer in racers] == ["ready\n"] * 2
@@ -195,12 +199,15 @@ def test_of_two_processes_one_gets_the_directory(tmp_path):
         told = [racer.stdout.readline() for racer in racers]
         for racer in racers:
             racer.communicate("\n", timeout=60)
-        assert told.count("mine\n") == 1 and all("taken by another" in line for line in told if line != "mine\n"), told
+        assert told.count("mine\n") == 1 and all(
+            "taken by another" in line for line in told if line != "mine\n"
+        ), told
         (tmp_path / "new").rmdir() if place.name == "new" else None
 
 
 @pytest.mark.parametrize(
-    "place", ["owners = {{families = [{}]}}", "data = {{name = 'synthetic', records = [{}]}}", "seed = {}"]
+    "place",
+    ["owners = {{families = [{}]}}", "data = {{name = 'synthetic', records = [{}]}}", "seed = {}"],
 )
 def test_a_whole_number_that_python_does_not_print_is_refused(place):
     giant = "0x1" + "0" * 8000

@@ -8,9 +8,9 @@ import random
 import tomllib
 from pathlib import Path
 
-from flmarket_sim.scenario import without_nulls
-from flmarket_sim.scenario_file import build_scenario, load_scenario
-from flmarket_sim.study.sweep_file import load_sweep
+from flmarket_sim.scenario.model import without_nulls
+from flmarket_sim.scenario.scenario_file import build_scenario, load_scenario
+from flmarket_sim.sweep.sweep_plan import load_sweep
 
 from .mutations import mutate_bytes, mutate_text, mutate_tree, value
 from .toml_text import _value, dump
@@ -81,7 +81,9 @@ class ScenarioReader:
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "scenario é.toml"
-        texts = [path.read_text(encoding="utf-8") for path in sorted(SCENARIOS.rglob("*.toml"))] + [EVERYTHING]
+        texts = [path.read_text(encoding="utf-8") for path in sorted(SCENARIOS.rglob("*.toml"))] + [
+            EVERYTHING
+        ]
         self.texts = [text for text in texts if not self.only_sweeps or "[sweep" in text]
         self.trees = [tomllib.loads(text) for text in self.texts]
 
@@ -94,7 +96,9 @@ class ScenarioReader:
         elif kind < 0.85:
             data = mutate_text(self.texts[place], rng, self.texts).encode("utf-8", "surrogatepass")
         else:
-            data = mutate_bytes(self.texts[place].encode(), rng, [text.encode() for text in self.texts])
+            data = mutate_bytes(
+                self.texts[place].encode(), rng, [text.encode() for text in self.texts]
+            )
         if rng.random() < 0.2:
             paths = [
                 "auction.name",
@@ -115,11 +119,15 @@ class ScenarioReader:
     def read(self, data: bytes) -> None:
         text, *settings = data.split(SET)
         self.file.write_bytes(text)
-        scenario = load_scenario(self.file, [setting.decode("utf-8", "surrogateescape") for setting in settings])
+        scenario = load_scenario(
+            self.file, [setting.decode("utf-8", "surrogateescape") for setting in settings]
+        )
         plain = scenario.as_dict()
         json.dumps(plain, allow_nan=False).encode()
         again = build_scenario(without_nulls(json.loads(json.dumps(plain))))
-        assert again.digest() == scenario.digest(), "what run.json keeps is not the scenario that was read"
+        assert again.digest() == scenario.digest(), (
+            "what run.json keeps is not the scenario that was read"
+        )
 
 
 class SweepReader(ScenarioReader):
@@ -131,5 +139,7 @@ class SweepReader(ScenarioReader):
     def read(self, data: bytes) -> None:
         text, *settings = data.split(SET)
         self.file.write_bytes(text)
-        plan = load_sweep(self.file, [setting.decode("utf-8", "surrogateescape") for setting in settings])
+        plan = load_sweep(
+            self.file, [setting.decode("utf-8", "surrogateescape") for setting in settings]
+        )
         assert all((run.scenario is None) == bool(run.problem) for run in plan.runs)

@@ -18,7 +18,9 @@ def dump(tree: dict[str, Any], rng: random.Random) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(table: dict[str, Any], path: tuple[str, ...], lines: list[str], rng: random.Random) -> None:
+def _table(
+    table: dict[str, Any], path: tuple[str, ...], lines: list[str], rng: random.Random
+) -> None:
     later = []
     for key, inner in table.items():
         if (isinstance(inner, dict) and len(path) < 8 and rng.random() < 0.8) or (
@@ -42,16 +44,30 @@ def _value(found: Any, rng: random.Random) -> str:
     if isinstance(found, bool):
         return "true" if found else "false"
     if isinstance(found, int):
-        decimal = abs(found) < 10**4000 and (found < 0 or rng.random() < 0.9)  # Python writes no longer ones
+        decimal = abs(found) < 10**4000 and (
+            found < 0 or rng.random() < 0.9
+        )  # Python writes no longer ones
         return str(found) if decimal else f"{abs(found):#x}"
     if isinstance(found, float):
-        return str(found) if math.isfinite(found) else "nan" if found != found else "inf" if found > 0 else "-inf"
+        return (
+            str(found)
+            if math.isfinite(found)
+            else "nan"
+            if found != found
+            else "inf"
+            if found > 0
+            else "-inf"
+        )
     if isinstance(found, datetime.date | datetime.time):
         return found.isoformat()
     if isinstance(found, list):
         return "[" + ", ".join(_value(inner, rng) for inner in found) + "]"
     if isinstance(found, dict):
-        return "{" + ", ".join(f"{_key(key)} = {_value(inner, rng)}" for key, inner in found.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{_key(key)} = {_value(inner, rng)}" for key, inner in found.items())
+            + "}"
+        )
     return _string(str(found))
 
 
@@ -60,5 +76,8 @@ def _key(key: Any) -> str:
 
 
 def _string(text: str) -> str:
-    escaped = "".join(f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else "\\" + c if c in '"\\' else c for c in text)
+    escaped = "".join(
+        f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else "\\" + c if c in '"\\' else c
+        for c in text
+    )
     return f'"{escaped}"'

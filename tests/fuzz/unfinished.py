@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 import flmarket_sim as fm
-from flmarket_sim.eventlog import writer
+from flmarket_sim.eventlog import parquet_log
 from flmarket_sim.eventlog.journal import HEAD, MAGIC
 from flmarket_sim.eventlog.schema import KINDS
 from flmarket_sim.market import checkpoint
-from flmarket_sim.scenario_file import build_scenario
+from flmarket_sim.scenario.scenario_file import build_scenario
 
 from .folder_readers import SMALL, TABLE_CHANGES, FolderReader
 from .mutations import NUMBERS, mutate_bytes, mutate_tree
@@ -34,22 +34,32 @@ class UnfinishedReader(FolderReader):
     name = "unfinished"
 
     def fill(self) -> None:
-        before = writer.EVENTS_PER_PART, checkpoint.SECONDS, checkpoint.SHARE
-        writer.EVENTS_PER_PART, checkpoint.SECONDS, checkpoint.SHARE = 50, 0.0, 1e9  # a part after two rounds
+        before = parquet_log.EVENTS_PER_PART, checkpoint.SECONDS, checkpoint.SHARE
+        parquet_log.EVENTS_PER_PART, checkpoint.SECONDS, checkpoint.SHARE = (
+            50,
+            0.0,
+            1e9,
+        )  # a part after two rounds
         try:
             fm.run(build_scenario(MARKET), self.folder, progress=_stop)
         except KeyboardInterrupt:
             pass
         finally:
-            writer.EVENTS_PER_PART, checkpoint.SECONDS, checkpoint.SHARE = before
+            parquet_log.EVENTS_PER_PART, checkpoint.SECONDS, checkpoint.SHARE = before
 
     def make(self, rng: random.Random) -> bytes:
-        name = rng.choice([name for name in self.whole if name.endswith(".npz") or "journal" in name])
+        name = rng.choice(
+            [name for name in self.whole if name.endswith(".npz") or "journal" in name]
+        )
         whole, others = self.whole[name], list(self.whole.values())
         if rng.random() < 0.4:
             content = mutate_bytes(whole, rng, others)
         else:
-            content = damaged_checkpoint(whole, rng) if name.endswith(".npz") else damaged_journal(whole, rng)
+            content = (
+                damaged_checkpoint(whole, rng)
+                if name.endswith(".npz")
+                else damaged_journal(whole, rng)
+            )
         return name.encode() + b"\n" + content
 
     def look(self, damaged: Path) -> None:
@@ -68,7 +78,7 @@ class UnfinishedReader(FolderReader):
 
 def _stop(done: int, total: int) -> None:
     """After two more rounds, which are in the journal, each in a group of its own."""
-    writer.EVENTS_PER_PART = 50 if done < 2 else 10_000
+    parquet_log.EVENTS_PER_PART = 50 if done < 2 else 10_000
     if done == 4:
         raise KeyboardInterrupt
 

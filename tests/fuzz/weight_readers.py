@@ -15,11 +15,11 @@ from typing import Any
 
 import torch
 
-from flmarket_sim.mechanism_design import checkpoints
-from flmarket_sim.mechanism_design.checkpoints import Learned
-from flmarket_sim.mechanism_design.menu_network import MenuNetwork
-from flmarket_sim.mechanism_design.paper_network import PaperNetwork
-from flmarket_sim.mechanism_design.price_network import PriceNetwork
+from flmarket_sim.auctions.learned import weight_files
+from flmarket_sim.auctions.learned.menu_network import MenuNetwork
+from flmarket_sim.auctions.learned.paper_network import PaperNetwork
+from flmarket_sim.auctions.learned.price_network import PriceNetwork
+from flmarket_sim.auctions.learned.weight_files import Learned
 
 from .mutations import mutate_bytes, mutate_tree
 
@@ -41,16 +41,23 @@ class SafetensorsReader:
     def __init__(self, folder: Path) -> None:
         self.file = folder / f"weights é{self.suffix}"
         facts = {"rule": "opt-aggr", "metrics": {"error": 0.5}, "scenario": "x"}
-        price = {"largest_loss": 2.0, "size": "certified", "typical_size": 30.0, "typical_price": 1.0}
+        price = {
+            "largest_loss": 2.0,
+            "size": "certified",
+            "typical_size": 30.0,
+            "typical_price": 1.0,
+        }
         self.seeds = []
         for network, mechanism, deterministic, more in (
             (MenuNetwork(2, 4), "dm-regretnet", True, facts),
             (PaperNetwork(2, 2, 4), "m-regretnet", False, facts),
             (PriceNetwork(2, 4, 2.0, "certified", 30.0, 1.0), "seq-price", True, facts | price),
         ):
-            checkpoints.save(self.file, Learned(network, mechanism, deterministic, facts=more))
+            weight_files.save(self.file, Learned(network, mechanism, deterministic, facts=more))
             self.seeds.append(self.file.read_bytes())
-        self.headers = [json.loads(seed[8 : 8 + struct.unpack("<Q", seed[:8])[0]]) for seed in self.seeds]
+        self.headers = [
+            json.loads(seed[8 : 8 + struct.unpack("<Q", seed[:8])[0]]) for seed in self.seeds
+        ]
 
     def make(self, rng: random.Random) -> bytes:
         place = rng.randrange(len(self.seeds))
@@ -71,7 +78,7 @@ class SafetensorsReader:
 
     def read(self, data: bytes) -> None:
         self.file.write_bytes(data)
-        learned = checkpoints.load_safetensors(self.file)
+        learned = weight_files.load_safetensors(self.file)
         json.dumps(learned.facts)
 
 
@@ -84,11 +91,22 @@ class PtReader:
     def __init__(self, folder: Path) -> None:
         self.file = folder / f"weights é{self.suffix}"
         self.seeds = []
-        for levels, activation, zipped in ((2, "deterministic", True), (2, "softmax", True), (1, "softmax", False)):
+        for levels, activation, zipped in (
+            (2, "deterministic", True),
+            (2, "softmax", True),
+            (1, "softmax", False),
+        ):
             content = {
                 "name": "a net",
-                "arch": {"n_agents": 2, "n_items": levels, "hidden_layer_size": 4, "a_activation": activation},
-                "state_dict": {f"module.{k}": v for k, v in PaperNetwork(2, levels, 4).state_dict().items()},
+                "arch": {
+                    "n_agents": 2,
+                    "n_items": levels,
+                    "hidden_layer_size": 4,
+                    "a_activation": activation,
+                },
+                "state_dict": {
+                    f"module.{k}": v for k, v in PaperNetwork(2, levels, 4).state_dict().items()
+                },
                 "args": Namespace(seed=1, lr=0.001),
             }
             torch.save(content, self.file, _use_new_zipfile_serialization=zipped)
@@ -103,14 +121,19 @@ class PtReader:
         name = next(name for name in members if name.endswith("data.pkl"))
         if kind < 0.85:
             target = name if rng.random() < 0.8 else rng.choice(list(members))
-            members[target] = mutate_bytes(members[target], rng, [m[1] for m in members.items()] + list(HOSTILE))
+            members[target] = mutate_bytes(
+                members[target], rng, [m[1] for m in members.items()] + list(HOSTILE)
+            )
         elif kind < 0.92:
             members[name] = (
-                mutate_bytes(rng.choice(HOSTILE), rng, list(HOSTILE)) if rng.random() < 0.5 else rng.choice(HOSTILE)
+                mutate_bytes(rng.choice(HOSTILE), rng, list(HOSTILE))
+                if rng.random() < 0.5
+                else rng.choice(HOSTILE)
             )
         elif kind < 0.96:
             members[name] = pickle.dumps(
-                mutate_tree({"arch": {"n_agents": 2}, "state_dict": {}}, rng, []), rng.choice([2, 3, 4])
+                mutate_tree({"arch": {"n_agents": 2}, "state_dict": {}}, rng, []),
+                rng.choice([2, 3, 4]),
             )
         else:
             target = rng.choice(list(members))
@@ -119,7 +142,7 @@ class PtReader:
 
     def read(self, data: bytes) -> None:
         self.file.write_bytes(data)
-        json.dumps(checkpoints.load_pt(self.file).facts)
+        json.dumps(weight_files.load_pt(self.file).facts)
 
 
 def _json(tree: Any) -> str:
@@ -136,7 +159,9 @@ def _members(data: bytes) -> dict[str, bytes]:
 
 def _zipped(members: dict[str, bytes], rng: random.Random) -> bytes:
     made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", rng.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])) as archive:
+    with zipfile.ZipFile(
+        made, "w", rng.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+    ) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
     return made.getvalue()

@@ -12,10 +12,11 @@ import pytest
 import flmarket_sim as fm
 
 HERE = Path(__file__).parent
-REFERENCES = {"quickstart": ["scenarios/quickstart.toml"], "unreliable": ["scenarios/studies/unreliable.toml", "rounds=15"]}
-COLUMNS = (
-    "buyer, round, ended, budget, bids, winners, accepted, delivered, spent, privacy_sold, error_bound, true_error, accuracy"
-)
+REFERENCES = {
+    "quickstart": ["scenarios/quickstart.toml"],
+    "unreliable": ["scenarios/studies/unreliable.toml", "rounds=15"],
+}
+COLUMNS = "buyer, round, ended, budget, bids, winners, accepted, delivered, spent, privacy_sold, error_bound, true_error, accuracy"
 
 
 def table(name: str) -> list[dict]:
@@ -23,9 +24,15 @@ def table(name: str) -> list[dict]:
     scenario = fm.load_scenario(HERE.parents[1] / path, overrides)
     with tempfile.TemporaryDirectory() as folder:
         fm.run(scenario, Path(folder) / "run")
-        found = fm.sql(Path(folder) / "run", f"select {COLUMNS} from rounds order by seq").to_pylist()
+        found = fm.sql(
+            Path(folder) / "run", f"select {COLUMNS} from rounds order by seq"
+        ).to_pylist()
     return [
-        {key: str(v) if isinstance(v, float) and not abs(v) < float("inf") else v for key, v in row.items()} for row in found
+        {
+            key: str(v) if isinstance(v, float) and not abs(v) < float("inf") else v
+            for key, v in row.items()
+        }
+        for row in found
     ]
 
 
@@ -38,7 +45,9 @@ def test_a_reference_market_has_not_changed(name):
         for column, value in theirs.items():
             if isinstance(value, float):
                 # evaluation and gradients run in float32: another CPU may round a prediction the other way
-                assert ours[column] == pytest.approx(value, rel=1e-4, abs=0.01 if column == "accuracy" else 0)
+                assert ours[column] == pytest.approx(
+                    value, rel=1e-4, abs=0.01 if column == "accuracy" else 0
+                )
             else:
                 assert ours[column] == value, f"{column} of round {ours['round']}"
 

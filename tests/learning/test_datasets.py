@@ -6,12 +6,12 @@ import threading
 import numpy as np
 import pytest
 
-from flmarket_sim import registry
 from flmarket_sim.errors import DataError
 from flmarket_sim.learning import files
 from flmarket_sim.learning.bank import Bank
 from flmarket_sim.learning.files import DataFile
 from flmarket_sim.learning.nsl_kdd import TRAIN_COUNTS, NslKdd
+from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Streams
 
 

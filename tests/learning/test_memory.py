@@ -10,10 +10,10 @@ from flmarket_sim.learning import partitions
 from flmarket_sim.learning.partitions import split_classes
 from flmarket_sim.learning.torch_model import TorchModel
 from flmarket_sim.market.simulation import rounds_only
+from flmarket_sim.plugins.registry import datasets
 from flmarket_sim.privacy import clip_l1
 from flmarket_sim.randomness import Streams
-from flmarket_sim.registry import datasets
-from flmarket_sim.scenario_file import build_scenario
+from flmarket_sim.scenario.scenario_file import build_scenario
 
 
 def peak(work):
@@ -28,9 +28,17 @@ def peak(work):
 
 def test_a_weighted_sum_is_the_product_with_all_gradients_stacked():
     rng = np.random.default_rng(0)
-    for count, dimension in ((1, 7), (3, COLUMNS), (10, COLUMNS + 5), (37, 3 * COLUMNS + 1), (2, 2 * COLUMNS - 1)):
+    for count, dimension in (
+        (1, 7),
+        (3, COLUMNS),
+        (10, COLUMNS + 5),
+        (37, 3 * COLUMNS + 1),
+        (2, 2 * COLUMNS - 1),
+    ):
         gradients, weights = list(rng.laplace(size=(count, dimension))), rng.random(count)
-        np.testing.assert_allclose(weighted_sum(weights, gradients), weights @ np.stack(gradients), rtol=0, atol=1e-13)
+        np.testing.assert_allclose(
+            weighted_sum(weights, gradients), weights @ np.stack(gradients), rtol=0, atol=1e-13
+        )
 
 
 def test_a_weighted_sum_and_clipping_copy_no_round_of_gradients():
@@ -53,7 +61,13 @@ def test_a_round_holds_each_gradient_twice_at_most():
     """Once as its owner computed it (the true error needs it) and once as she sent it. 20 owners, 80,000 parameters."""
     table = {
         "rounds": 2,
-        "data": {"name": "synthetic", "records": 600, "features": 19_999, "classes": 4, "test_records": 10},
+        "data": {
+            "name": "synthetic",
+            "records": 600,
+            "features": 19_999,
+            "classes": 4,
+            "test_records": 10,
+        },
         "owners": {"count": 20, "partition": {"name": "shards"}},
         "market": {"bidders": 20},
         "budget": {"factor": [2.0, 2.0]},
@@ -77,11 +91,15 @@ def test_classes_are_split_alike_however_many_records_are_dealt_at_once(monkeypa
 
 class Wide(torch.nn.Sequential):
     def __init__(self, features, classes, hidden):
-        super().__init__(torch.nn.Linear(features, hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, classes))
+        super().__init__(
+            torch.nn.Linear(features, hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, classes)
+        )
 
 
 def test_a_wide_model_takes_fewer_records_at_once(monkeypatch):
-    data = datasets.create("synthetic", records=400, features=4, classes=3, test_records=300).load(Streams(1))
+    data = datasets.create("synthetic", records=400, features=4, classes=3, test_records=300).load(
+        Streams(1)
+    )
     model = TorchModel(Wide, 4, 3, {"hidden": 2000}, 0)
     seen = []
     monkeypatch.setattr("flmarket_sim.learning.torch_model.ELEMENTS", 2**18)

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from flmarket_sim import registry
 from flmarket_sim.errors import InputError
 from flmarket_sim.learning import logistic
 from flmarket_sim.learning.logistic import Logistic
 from flmarket_sim.learning.model import create_model
 from flmarket_sim.learning.torch_model import TorchModel
+from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Streams
-from flmarket_sim.scenario import Model
+from flmarket_sim.scenario.model import Model
 
 
 class TwoLayers(torch.nn.Module):
@@ -43,7 +43,9 @@ class WithDropout(torch.nn.Linear):
 
 @pytest.fixture(scope="module")
 def data():
-    return registry.datasets.create("synthetic", records=600, features=6, classes=3, test_records=200).load(Streams(1))
+    return registry.datasets.create(
+        "synthetic", records=600, features=6, classes=3, test_records=200
+    ).load(Streams(1))
 
 
 @pytest.fixture
@@ -99,7 +101,11 @@ def test_a_step_against_the_gradient_lowers_the_loss(data):
     model, rows = Logistic(6, 3), np.arange(600)
     start = model.initial()
     stepped = start - 0.5 * model.gradients(start, data, rows, np.array([600]))[0]
-    assert model.evaluate(stepped, data).loss < model.evaluate(start, data).loss == pytest.approx(np.log(3), rel=1e-6)
+    assert (
+        model.evaluate(stepped, data).loss
+        < model.evaluate(start, data).loss
+        == pytest.approx(np.log(3), rel=1e-6)
+    )
 
 
 def test_a_model_starts_the_same_for_the_same_seed_only(data):

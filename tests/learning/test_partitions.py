@@ -10,7 +10,10 @@ PARTITIONS = [Iid(minimum=2), Iid(sigma=0.5, minimum=1), Dirichlet(minimum=2), S
 
 
 @given(
-    st.sampled_from(PARTITIONS), st.integers(1, 20), st.lists(st.integers(0, 60), min_size=2, max_size=5), st.integers(0, 99)
+    st.sampled_from(PARTITIONS),
+    st.integers(1, 20),
+    st.lists(st.integers(0, 60), min_size=2, max_size=5),
+    st.integers(0, 99),
 )
 def test_every_record_goes_to_exactly_one_owner(partition, owners, classes, seed):
     class_counts = np.array(classes) + 0

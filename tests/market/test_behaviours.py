@@ -11,8 +11,8 @@ from flmarket_sim.errors import ContractError
 from flmarket_sim.market import owner as owner_module
 from flmarket_sim.market.ledger import JointAccount, Ledger
 from flmarket_sim.randomness import Purpose, Streams
-from flmarket_sim.report.summary import render, summarise
-from flmarket_sim.strategy.behaviours import Told, Transfers
+from flmarket_sim.report.run_summary import render, summarise
+from flmarket_sim.strategy.behaviours import BehaviourReports, Transfers
 
 HERE = "tests.market.test_behaviours:"
 EVERY = {
@@ -34,7 +34,10 @@ def rows(run, kind, **where):
 
 
 def owners_with(*behaviours, **other):
-    return {"count": 40, "behaviours": [{"share": 1.0 / len(behaviours)} | b for b in behaviours]} | other
+    return {
+        "count": 40,
+        "behaviours": [{"share": 1.0 / len(behaviours)} | b for b in behaviours],
+    } | other
 
 
 # -- mechanisms and behaviours for these tests ------------------------------------------------------------------------
@@ -79,11 +82,11 @@ class Wrong:
         elif self.how == "nothing":
             return None
         elif self.how == "someone missing":
-            return Told(values[1:], budget[1:], size[1:], of=np.arange(1, len(size)))
+            return BehaviourReports(values[1:], budget[1:], size[1:], of=np.arange(1, len(size)))
         elif self.how == "same records twice":
             twice = np.repeat(np.arange(len(size)), 2)
-            return Told(values[twice], budget[twice], size[twice], of=twice)
-        return Told(values, budget, size)
+            return BehaviourReports(values[twice], budget[twice], size[twice], of=twice)
+        return BehaviourReports(values, budget, size)
 
     def share(self, feedback):
         return Transfers([0], [10**6], [5.0])
@@ -103,7 +106,9 @@ def test_a_larger_share_contains_the_owners_of_a_smaller_one(market):
     few, many = run(0.25, factor=2.0), run(0.5, factor=2.0)
     assert len(liars(few, "scale")) == 10 and len(liars(many, "scale")) == 20
     assert liars(few, "scale") < liars(many, "scale")
-    assert liars(run(0.5, "shade", data_size=0.5), "shade") == liars(many, "scale")  # paired: other lies, same owners
+    assert liars(run(0.5, "shade", data_size=0.5), "shade") == liars(
+        many, "scale"
+    )  # paired: other lies, same owners
 
 
 def test_behaviours_share_the_owners_without_overlap_and_keep_their_labels(market):
@@ -123,7 +128,10 @@ def test_behaviours_share_the_owners_without_overlap_and_keep_their_labels(marke
 
 def test_nothing_changes_before_a_behaviour_begins(market):
     honest = market(rounds=4)
-    later = market(rounds=4, owners={"behaviours": [{"name": "scale", "share": 1.0, "factor": 3.0, "from_round": 2}]})
+    later = market(
+        rounds=4,
+        owners={"behaviours": [{"name": "scale", "share": 1.0, "factor": 3.0, "from_round": 2}]},
+    )
     for kind in ("bid", "allocation", "payment", "round"):
         before = [[row for row in rows(run, kind) if row["round"] < 2] for run in (honest, later)]
         assert before[0] == before[1]
@@ -133,11 +141,26 @@ def test_nothing_changes_before_a_behaviour_begins(market):
 
 def test_owners_who_are_named_truthful_change_nothing_but_their_label(market):
     plain = {"rounds": 3, "market": {"delay": {"name": "uniform", "low": 0.0, "high": 1.0}}}
-    runs = [market(**plain), market(**plain, owners={"behaviours": [{"name": "truthful", "share": 0.5}]})]
-    for kind in ("announcement", "allocation", "decision", "gradient", "weight", "payment", "round"):
+    runs = [
+        market(**plain),
+        market(**plain, owners={"behaviours": [{"name": "truthful", "share": 0.5}]}),
+    ]
+    for kind in (
+        "announcement",
+        "allocation",
+        "decision",
+        "gradient",
+        "weight",
+        "payment",
+        "round",
+    ):
         assert rows(runs[0], kind) == rows(runs[1], kind)
     told = [
-        [(r["sender"], r["rate"], r["value"], r["privacy_budget"], r["data_size"]) for r in rows(run, "bid")] for run in runs
+        [
+            (r["sender"], r["rate"], r["value"], r["privacy_budget"], r["data_size"])
+            for r in rows(run, "bid")
+        ]
+        for run in runs
     ]
     assert told[0] == told[1]
 
@@ -154,18 +177,33 @@ def test_an_owner_who_scales_is_told_so_in_the_log(market):
         mine = truth[bid["sender"]]
         assert bid["behaviour"] == mine["behaviour"]
         if bid["behaviour"] is None:
-            assert bid["true_value"] is None and bid["rate"] == mine["rate"] and bid["values"] is None
+            assert (
+                bid["true_value"] is None and bid["rate"] == mine["rate"] and bid["values"] is None
+            )
         else:
-            assert bid["value"] == pytest.approx(1.5 * bid["true_value"]) and bid["values"][-1] == bid["value"]
-            assert bid["rate"] == 1.5 * mine["rate"] and bid["true_data_size"] == mine["data_size"] == bid["data_size"]
+            assert (
+                bid["value"] == pytest.approx(1.5 * bid["true_value"])
+                and bid["values"][-1] == bid["value"]
+            )
+            assert (
+                bid["rate"] == 1.5 * mine["rate"]
+                and bid["true_data_size"] == mine["data_size"] == bid["data_size"]
+            )
 
 
 def test_who_shades_offers_less_and_judges_offers_by_what_she_offers(market):
-    run = market(owners=owners_with({"name": "shade", "privacy_budget": 0.5, "data_size": 0.25}), model={"name": "logistic"})
+    run = market(
+        owners=owners_with({"name": "shade", "privacy_budget": 0.5, "data_size": 0.25}),
+        model={"name": "logistic"},
+    )
     truth = {row["owner"]: row for row in fm.read_owners(run).to_pylist()}
     for bid in rows(run, "bid"):
         mine = truth[bid["sender"]]
-        assert bid["privacy_budget"] == 0.5 * mine["privacy_budget"] == 0.5 * bid["true_privacy_budget"]
+        assert (
+            bid["privacy_budget"]
+            == 0.5 * mine["privacy_budget"]
+            == 0.5 * bid["true_privacy_budget"]
+        )
         assert bid["data_size"] == max(1, mine["data_size"] // 4)
     sent = {(r["round"], r["sender"]): r["records"] for r in rows(run, "gradient")}
     offered = {(r["round"], r["sender"]): r["data_size"] for r in rows(run, "bid")}
@@ -173,11 +211,16 @@ def test_who_shades_offers_less_and_judges_offers_by_what_she_offers(market):
 
 
 def test_the_bound_of_data_has_true_sizes_and_is_the_reported_one_where_nobody_lies(market):
-    lying = rows(market(owners=owners_with({"name": "shade", "share": 0.5, "data_size": 0.1}), rounds=10), "round")
+    lying = rows(
+        market(owners=owners_with({"name": "shade", "share": 0.5, "data_size": 0.1}), rounds=10),
+        "round",
+    )
     assert all(row["bound_of_data"] != row["error_bound"] for row in lying if row["valid"])
     assert all(row["bound_of_data"] == row["error_bound"] for row in rows(market(), "round"))
     run = market(
-        owners=owners_with({"name": "shade", "share": 0.5, "data_size": 0.1}), rounds=2, aggregation={"name": "uniform"}
+        owners=owners_with({"name": "shade", "share": 0.5, "data_size": 0.1}),
+        rounds=2,
+        aggregation={"name": "uniform"},
     )
     for row in rows(run, "delivery"):
         number = row["round"]
@@ -188,10 +231,14 @@ def test_the_bound_of_data_has_true_sizes_and_is_the_reported_one_where_nobody_l
             np.array([[weights[b["sender"]][key] if b["sender"] in weights else 0.0 for b in bids]])
             for key in ("weight", "privacy_loss")
         )
-        assert row["bound_of_data"] == pytest.approx(fm.aggregation.error_bound(weight, loss, size)[0])
+        assert row["bound_of_data"] == pytest.approx(
+            fm.aggregation.error_bound(weight, loss, size)[0]
+        )
 
 
-@pytest.mark.parametrize("auction", ["pay-as-bid", "all-in-critical", "tests.market.mechanisms:Lottery"])
+@pytest.mark.parametrize(
+    "auction", ["pay-as-bid", "all-in-critical", "tests.support.mechanisms:Lottery"]
+)
 def test_the_counterfactual_is_a_rerun_of_the_auction_with_the_truth(market, auction):
     run = market(
         owners=owners_with({"name": "scale", "share": 0.5, "factor": 1.4}),
@@ -202,7 +249,9 @@ def test_the_counterfactual_is_a_rerun_of_the_auction_with_the_truth(market, auc
     truth = {row["owner"]: row for row in fm.read_owners(run).to_pylist()}
 
     def true_type(owner):
-        return fm.Profiles(*([[truth[owner][key]]] for key in ("family", "rate", "privacy_budget", "data_size")))
+        return fm.Profiles(
+            *([[truth[owner][key]]] for key in ("family", "rate", "privacy_budget", "data_size"))
+        )
 
     mechanism = fm.auctions.create(auction)
     assert rows(run, "counterfactual")
@@ -217,14 +266,24 @@ def test_the_counterfactual_is_a_rerun_of_the_auction_with_the_truth(market, auc
             if bid["behaviour"]:
                 mine = true_type(bid["sender"])
                 told = [*values[:place], mine.bids(8).values[0, 0].tolist(), *values[place + 1 :]]
-                batch = fm.BidBatch([told], [[b["privacy_budget"] for b in bids]], [[b["data_size"] for b in bids]])
-                outcome = mechanism.decide(batch, budget, Streams(0).generator(Purpose.AUCTION, 0, number))
+                batch = fm.BidBatch(
+                    [told], [[b["privacy_budget"] for b in bids]], [[b["data_size"] for b in bids]]
+                )
+                outcome = mechanism.decide(
+                    batch, budget, Streams(0).generator(Purpose.AUCTION, 0, number)
+                )
                 row = found[bid["sender"]]
                 loss, payment = outcome.privacy_loss[0, place], outcome.payment[0, place]
-                assert (row["truthful_privacy_loss"], row["truthful_payment"]) == pytest.approx((loss, payment))
-                assert row["truthful_utility"] == pytest.approx(max(mine.utility([[loss]], [[payment]])[0, 0], 0.0))
+                assert (row["truthful_privacy_loss"], row["truthful_payment"]) == pytest.approx(
+                    (loss, payment)
+                )
+                assert row["truthful_utility"] == pytest.approx(
+                    max(mine.utility([[loss]], [[payment]])[0, 0], 0.0)
+                )
                 got = offers[bid["sender"]]
-                utility = mine.utility(np.array([[got["privacy_loss"]]]), np.array([[got["payment"]]]))[0, 0]
+                utility = mine.utility(
+                    np.array([[got["privacy_loss"]]]), np.array([[got["payment"]]])
+                )[0, 0]
                 assert row["utility"] == pytest.approx(max(utility, 0.0), abs=1e-9)
 
 
@@ -238,7 +297,9 @@ def test_the_summary_says_what_liars_earned(market):
     assert found["scale"]["owners"] == 20 and found["scale"]["surplus_per_bid"] > 1.0
     assert found["no behaviour"]["surplus_per_bid"] == pytest.approx(0.0, abs=1e-9)
     assert found["scale"]["offered_per_bid_by_truth"] == pytest.approx(0.0, abs=1e-9)
-    assert "20 scale" in str(render(run).renderables[-2]) and summarise(market())["behaviours"] == {}
+    assert (
+        "20 scale" in str(render(run).renderables[-2]) and summarise(market())["behaviours"] == {}
+    )
 
 
 # -- what it pays ------------------------------------------------------------------------------------------------------
@@ -257,7 +318,9 @@ LEARNERS = [
 ]
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.get("method", learner["name"]))
+@pytest.mark.parametrize(
+    "learner", LEARNERS, ids=lambda learner: learner.get("method", learner["name"])
+)
 def test_learners_find_the_truth_where_only_the_truth_pays(market, learner):
     run = market(
         rounds=400,
@@ -272,11 +335,15 @@ def test_learners_find_the_truth_where_only_the_truth_pays(market, learner):
     assert at_first[:100].mean() < 0.55 and at_last.mean() > 0.75
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.get("method", learner["name"]))
+@pytest.mark.parametrize(
+    "learner", LEARNERS, ids=lambda learner: learner.get("method", learner["name"])
+)
 def test_learners_learn_to_lie_where_that_pays(market, learner):
     run = market(
         rounds=300,
-        owners=owners_with(learner | {"factors": [0.5, 1.0, 2.0], "privacy_budget": [1.0]}, count=10),
+        owners=owners_with(
+            learner | {"factors": [0.5, 1.0, 2.0], "privacy_budget": [1.0]}, count=10
+        ),
         auction={"name": "pay-as-bid"},
         budget={"factor": 10.0},
     )
@@ -293,7 +360,9 @@ def test_a_best_response_earns_more_than_the_truth_where_lying_pays(market, know
         budget={"factor": 0.7},
     )
     found = rows(run, "counterfactual")
-    assert np.mean([row["utility"] for row in found]) > 1.0 + np.mean([row["truthful_utility"] for row in found])
+    assert np.mean([row["utility"] for row in found]) > 1.0 + np.mean(
+        [row["truthful_utility"] for row in found]
+    )
 
 
 def test_nobody_gains_by_a_best_response_where_the_truth_is_best(market):
@@ -302,7 +371,10 @@ def test_nobody_gains_by_a_best_response_where_the_truth_is_best(market):
         market={"counterfactual": True},
         rounds=5,
     )
-    assert all(row["utility"] == pytest.approx(row["truthful_utility"]) for row in rows(run, "counterfactual"))
+    assert all(
+        row["utility"] == pytest.approx(row["truthful_utility"])
+        for row in rows(run, "counterfactual")
+    )
 
 
 def test_a_coalition_shares_what_it_gains_and_the_books_balance(market):
@@ -322,7 +394,9 @@ def test_a_coalition_shares_what_it_gains_and_the_books_balance(market):
         net[row["receiver"]] += row["amount"]
     ledger = {row["owner"]: row for row in fm.read_ledger(run).to_pylist()}
     assert sum(net.values()) == pytest.approx(0.0, abs=1e-6)
-    assert all(ledger[owner]["transferred"] == pytest.approx(amount) for owner, amount in net.items())
+    assert all(
+        ledger[owner]["transferred"] == pytest.approx(amount) for owner, amount in net.items()
+    )
     paid = sum(row["amount"] for row in rows(run, "payment", receiver=-1))
     assert paid == pytest.approx(sum(row["earned"] for row in ledger.values()))
 
@@ -355,12 +429,17 @@ def test_false_names_split_an_owners_records_and_the_log_knows_the_person(market
         found = original(people, owners, sizes, skipped)
         computed.append(found)
         for row, owner in zip(np.split(found, np.cumsum(sizes)[:-1]), owners, strict=True):
-            assert np.isin(row, people.rows[people.offsets[owner] : people.offsets[owner + 1]]).all()
+            assert np.isin(
+                row, people.rows[people.offsets[owner] : people.offsets[owner + 1]]
+            ).all()
         return found
 
     original = owner_module.records
     monkeypatch.setattr(owner_module, "records", recording)
-    run = market(owners=owners_with({"name": "false-names", "identities": 3, "share": 0.5}), model={"name": "logistic"})
+    run = market(
+        owners=owners_with({"name": "false-names", "identities": 3, "share": 0.5}),
+        model={"name": "logistic"},
+    )
     truth = {row["owner"]: row for row in fm.read_owners(run).to_pylist()}
     parts = defaultdict(list)
     for bid in rows(run, "bid"):
@@ -370,8 +449,12 @@ def test_false_names_split_an_owners_records_and_the_log_knows_the_person(market
     assert {len(names) for names in parts.values()} == {1, 3}
     for (_, person), bids in parts.items():
         assert sum(bid["data_size"] for bid in bids) == truth[person]["data_size"]
-        assert sum(bid["true_value"] or bid["value"] for bid in bids) == pytest.approx(sum(bid["value"] for bid in bids))
-    assert computed and all(len(np.unique(found)) == len(found) for found in computed)  # no record is used twice
+        assert sum(bid["true_value"] or bid["value"] for bid in bids) == pytest.approx(
+            sum(bid["value"] for bid in bids)
+        )
+    assert computed and all(
+        len(np.unique(found)) == len(found) for found in computed
+    )  # no record is used twice
     for row in rows(run, "round"):
         assert row["asked"] == len(rows(run, "bid", round=row["round"]))
 
@@ -392,13 +475,19 @@ def test_a_false_named_owner_pays_with_the_largest_loss_of_a_round(market):
         earned[row["receiver"] % 40] += row["amount"]
     for row in fm.read_ledger(run).to_pylist():
         assert row["privacy_sold"] == pytest.approx(sum(sold[row["owner"]].values()))
-        assert row["privacy_sold"] <= 3.0 * (1 + 1e-9) and row["gradients"] == gradients[row["owner"]]
+        assert (
+            row["privacy_sold"] <= 3.0 * (1 + 1e-9) and row["gradients"] == gradients[row["owner"]]
+        )
         assert row["earned"] == pytest.approx(earned[row["owner"]])
     assert max(row["privacy_sold"] for row in fm.read_ledger(run).to_pylist()) > 2.9
 
 
 def test_a_step_owner_pays_her_cost_once_for_all_her_names(market):
-    run = market(owners=owners_with({"name": "false-names"}, families=["step"]), rounds=4, budget={"factor": 0.6})
+    run = market(
+        owners=owners_with({"name": "false-names"}, families=["step"]),
+        rounds=4,
+        budget={"factor": 0.6},
+    )
     truth = {row["owner"]: row for row in fm.read_owners(run).to_pylist()}
     costs = defaultdict(list)
     for row in rows(run, "decision"):
@@ -450,18 +539,30 @@ UNRELIABLE = {
 
 @pytest.mark.parametrize("name", EVERY)
 def test_what_a_market_promises_holds_with_any_behaviour(market, name):
-    run = market(**HARD, owners=owners_with({"name": name, "share": 0.6, "from_round": 1, **EVERY[name]}, **UNRELIABLE))
+    run = market(
+        **HARD,
+        owners=owners_with(
+            {"name": name, "share": 0.6, "from_round": 1, **EVERY[name]}, **UNRELIABLE
+        ),
+    )
 
     def keyed(kind, who):
         return {(r["buyer"], r["round"], r[who]): r for r in rows(run, kind) if r[who] >= 0}
 
     truth = {row["owner"]: row for row in fm.read_owners(run).to_pylist()}
-    bids, offers, decisions = keyed("bid", "sender"), keyed("allocation", "receiver"), keyed("decision", "sender")
+    bids, offers, decisions = (
+        keyed("bid", "sender"),
+        keyed("allocation", "receiver"),
+        keyed("decision", "sender"),
+    )
     gradients, payments = keyed("gradient", "sender"), keyed("payment", "receiver")
     assert {bid["behaviour"] for bid in bids.values()} == {None, name}
     for key, bid in bids.items():
         mine = truth[key[2] % 40]
-        assert bid["privacy_budget"] <= mine["privacy_budget"] and 1 <= bid["data_size"] <= mine["data_size"]
+        assert (
+            bid["privacy_budget"] <= mine["privacy_budget"]
+            and 1 <= bid["data_size"] <= mine["data_size"]
+        )
         if key in offers:
             assert offers[key]["privacy_loss"] <= bid["privacy_budget"] * (1 + 1e-9)
     for key, gradient in gradients.items():
@@ -469,23 +570,37 @@ def test_what_a_market_promises_holds_with_any_behaviour(market, name):
     for key, payment in payments.items():
         assert key in gradients and payment["amount"] == offers[key]["payment"]
     for row in rows(run, "round"):
-        mine = [p["amount"] for key, p in payments.items() if key[:2] == (row["buyer"], row["round"])]
-        assert row["spent"] == pytest.approx(sum(mine)) and row["spent"] <= row["budget"] * (1 + 1e-9)
+        mine = [
+            p["amount"] for key, p in payments.items() if key[:2] == (row["buyer"], row["round"])
+        ]
+        assert row["spent"] == pytest.approx(sum(mine)) and row["spent"] <= row["budget"] * (
+            1 + 1e-9
+        )
         assert row["delivered"] == len(mine)
     ledger = fm.read_ledger(run).to_pylist()
     assert max(row["privacy_sold"] for row in ledger) <= 3.0 * (1 + 1e-9)
-    assert sum(row["earned"] for row in ledger) == pytest.approx(sum(p["amount"] for p in payments.values()))
+    assert sum(row["earned"] for row in ledger) == pytest.approx(
+        sum(p["amount"] for p in payments.values())
+    )
     assert sum(row["transferred"] for row in ledger) == pytest.approx(0.0, abs=1e-6)
     sold = defaultdict(float)
     for (buyer, number, sender), row in gradients.items():
-        sold[buyer, number, sender % 40] = max(sold[buyer, number, sender % 40], row["privacy_loss"])
+        sold[buyer, number, sender % 40] = max(
+            sold[buyer, number, sender % 40], row["privacy_loss"]
+        )
     for row in ledger:
-        assert row["privacy_sold"] == pytest.approx(sum(loss for key, loss in sold.items() if key[2] == row["owner"]))
+        assert row["privacy_sold"] == pytest.approx(
+            sum(loss for key, loss in sold.items() if key[2] == row["owner"])
+        )
 
 
 def test_the_same_seed_gives_the_same_log_with_all_behaviours_at_once(market):
-    owners = owners_with(*({"name": name, **options} for name, options in EVERY.items()), **UNRELIABLE)
-    hashes = [fm.read_run(market(**HARD, owners=owners, seed=seed))["log"]["sha256"] for seed in (0, 0, 1)]
+    owners = owners_with(
+        *({"name": name, **options} for name, options in EVERY.items()), **UNRELIABLE
+    )
+    hashes = [
+        fm.read_run(market(**HARD, owners=owners, seed=seed))["log"]["sha256"] for seed in (0, 0, 1)
+    ]
     assert hashes[0] == hashes[1] != hashes[2]
 
 
@@ -504,7 +619,7 @@ def test_a_market_in_which_everybody_is_away_or_spent_asks_no_behaviour(market):
         ("shape", r"values must have shape \(10, 8\), got \(10, 7\)"),
         ("infinite", "must be finite"),
         ("crash", "KeyError: 'lost'"),
-        ("nothing", "not a Told"),
+        ("nothing", "not a BehaviourReports"),
         ("someone missing", "every one of its 10 owners must report"),
         ("same records twice", "together at most the true one"),
         ("fine", "transfers must be between its own owners"),

@@ -8,12 +8,12 @@ import torch
 
 import flmarket_sim as fm
 from flmarket_sim.errors import ContractError, InputError
-from flmarket_sim.eventlog import BROKER, buyer_id, pending, writer
+from flmarket_sim.eventlog import BROKER, buyer_id, parquet_log, pending_events
 from flmarket_sim.privacy import noise as noise_module
 from flmarket_sim.privacy import unit_noise
-from flmarket_sim.scenario_file import build_scenario
+from flmarket_sim.scenario.scenario_file import build_scenario
 
-HERE = "tests.market.mechanisms:"
+HERE = "tests.support.mechanisms:"
 
 
 def rows(run, kind, **where):
@@ -56,8 +56,15 @@ def test_bids_are_truthful_and_owners_parquet_says_so(market):
     owners = fm.read_owners(run).to_pylist()
     for bid in rows(run, "bid"):
         owner = owners[bid["sender"]]
-        assert all(bid[key] == owner[key] for key in ("family", "rate", "privacy_budget", "data_size"))
-        truth = fm.Profiles([[owner["family"]]], [[owner["rate"]]], [[owner["privacy_budget"]]], [[owner["data_size"]]])
+        assert all(
+            bid[key] == owner[key] for key in ("family", "rate", "privacy_budget", "data_size")
+        )
+        truth = fm.Profiles(
+            [[owner["family"]]],
+            [[owner["rate"]]],
+            [[owner["privacy_budget"]]],
+            [[owner["data_size"]]],
+        )
         assert bid["value"] == pytest.approx(truth.total_value()[0]) and bid["values"] is None
 
 
@@ -66,7 +73,9 @@ def test_the_decision_can_be_recomputed_from_the_log(market):
     for number in range(3):
         bids, announced = rows(run, "bid", round=number), rows(run, "announcement", round=number)[0]
         batch = fm.BidBatch(
-            [[[bid["value"]] for bid in bids]], [[b["privacy_budget"] for b in bids]], [[b["data_size"] for b in bids]]
+            [[[bid["value"]] for bid in bids]],
+            [[b["privacy_budget"] for b in bids]],
+            [[b["data_size"] for b in bids]],
         )
         outcome = fm.auctions.create("all-in-critical").decide(
             batch, np.array([announced["budget"]]), np.random.default_rng()
@@ -79,16 +88,27 @@ def test_the_decision_can_be_recomputed_from_the_log(market):
 def test_an_owner_who_is_paid_too_little_declines_and_is_neither_paid_nor_aggregated(market):
     run = market(auction={"name": HERE + "Everybody"}, budget={"factor": 0.4})
     declined = names(run, "decision", accepted=False)
-    assert declined and {row["reason"] for row in rows(run, "decision", accepted=False)} == {"below cost"}
-    for kind, column in (("gradient", "sender"), ("weight", "receiver"), ("payment", "receiver"), ("model", "receiver")):
+    assert declined and {row["reason"] for row in rows(run, "decision", accepted=False)} == {
+        "below cost"
+    }
+    for kind, column in (
+        ("gradient", "sender"),
+        ("weight", "receiver"),
+        ("payment", "receiver"),
+        ("model", "receiver"),
+    ):
         assert not set(declined) & set(names(run, kind, column))
     for decision in rows(run, "decision"):
-        offer = rows(run, "allocation", round=decision["round"], receiver=decision["sender"])[0]["payment"]
+        offer = rows(run, "allocation", round=decision["round"], receiver=decision["sender"])[0][
+            "payment"
+        ]
         assert decision["accepted"] == (offer >= decision["value"])
 
 
 def test_owners_who_always_accept_may_lose(market):
-    run = market(auction={"name": HERE + "Everybody"}, budget={"factor": 0.4}, owners={"accept": "always"})
+    run = market(
+        auction={"name": HERE + "Everybody"}, budget={"factor": 0.4}, owners={"accept": "always"}
+    )
     assert all(row["accepted"] for row in rows(run, "decision"))
     assert any(row["spent"] < row["value_sold"] for row in rows(run, "round"))
 
@@ -100,19 +120,30 @@ def test_an_owner_who_drops_out_is_neither_paid_nor_aggregated_and_keeps_her_pri
     for kind, column in (("gradient", "sender"), ("weight", "receiver"), ("payment", "receiver")):
         assert not set(dropped) & set(names(run, kind, column))
     for number in {number for number, _ in dropped}:
-        delivery, broadcast = rows(run, "delivery", round=number)[0], rows(run, "model", round=number)[0]
-        assert delivery["time"] == pytest.approx(broadcast["time"] + 5.0)  # the broker waited for her
+        delivery, broadcast = (
+            rows(run, "delivery", round=number)[0],
+            rows(run, "model", round=number)[0],
+        )
+        assert delivery["time"] == pytest.approx(
+            broadcast["time"] + 5.0
+        )  # the broker waited for her
 
 
 def test_a_late_gradient_costs_privacy_and_earns_nothing(market):
     run = market(owners={"records_per_second": [1.0, 50.0]}, market={"gradient_deadline": 3.0})
     late = names(run, "late", message="gradient")
     assert late and set(late) <= set(names(run, "gradient"))
-    assert not set(late) & set(names(run, "payment", "receiver")) and not set(late) & set(names(run, "weight", "receiver"))
+    assert not set(late) & set(names(run, "payment", "receiver")) and not set(late) & set(
+        names(run, "weight", "receiver")
+    )
     sold = {}
     for gradient in rows(run, "gradient"):
         sold[gradient["sender"]] = sold.get(gradient["sender"], 0) + gradient["privacy_loss"]
-    ledger = {row["owner"]: row["privacy_sold"] for row in fm.read_ledger(run).to_pylist() if row["privacy_sold"]}
+    ledger = {
+        row["owner"]: row["privacy_sold"]
+        for row in fm.read_ledger(run).to_pylist()
+        if row["privacy_sold"]
+    }
     assert ledger == pytest.approx(sold)
 
 
@@ -127,26 +158,42 @@ def test_absent_owners_and_late_bids_are_left_out_of_the_auction(market):
 
 
 def test_late_decisions_are_too_late(market):
-    run = market(market={"delay": {"name": "uniform", "low": 0.0, "high": 2.0}, "decision_deadline": 2.0}, rounds=6)
+    run = market(
+        market={"delay": {"name": "uniform", "low": 0.0, "high": 2.0}, "decision_deadline": 2.0},
+        rounds=6,
+    )
     late = names(run, "late", message="decision")
     assert late and not set(late) & set(names(run, "model", "receiver"))
 
 
 @pytest.mark.parametrize(
-    "how", [{"auction": {"name": HERE + "Nobody"}}, {"owners": {"availability": 0.0}}, {"owners": {"dropout": 1.0}}]
+    "how",
+    [
+        {"auction": {"name": HERE + "Nobody"}},
+        {"owners": {"availability": 0.0}},
+        {"owners": {"dropout": 1.0}},
+    ],
 )
 def test_a_round_in_which_nobody_sells_is_a_row_like_any_other(market, how):
-    run = market(data={"name": "synthetic", "records": 4000}, model={"name": "logistic"}, rounds=3, **how)
+    run = market(
+        data={"name": "synthetic", "records": 4000}, model={"name": "logistic"}, rounds=3, **how
+    )
     assert json.loads((run / "run.json").read_text())["outcome"] == "finished"
     table = rows(run, "round")
-    assert [row["valid"] for row in table] == [False] * 3 and all(row["spent"] == 0 for row in table)
+    assert [row["valid"] for row in table] == [False] * 3 and all(
+        row["spent"] == 0 for row in table
+    )
     assert all(np.isinf(row["error_bound"]) for row in table)
-    assert not rows(run, "payment") and len({row["loss"] for row in table}) == 1  # the model did not move
+    assert (
+        not rows(run, "payment") and len({row["loss"] for row in table}) == 1
+    )  # the model did not move
 
 
 def test_a_lifetime_budget_caps_bids_and_ends_sales(market):
     run = market(
-        owners={"count": 12, "lifetime_budget": 2.5, "families": ["linear", "step"]}, rounds=12, budget={"factor": 2.0}
+        owners={"count": 12, "lifetime_budget": 2.5, "families": ["linear", "step"]},
+        rounds=12,
+        budget={"factor": 2.0},
     )
     ledger = fm.read_ledger(run).column("privacy_sold").to_numpy()
     assert ledger.max() <= 2.5 * (1 + 1e-9) and (ledger > 2.49).sum() > 6
@@ -156,7 +203,10 @@ def test_a_lifetime_budget_caps_bids_and_ends_sales(market):
 
 
 def test_two_buyers_share_owners_and_their_lifetime_budgets(market):
-    buyers = [{"name": "a"}, {"name": "b", "budget": {"amount": 1000.0}, "auction": {"name": "posted-price"}}]
+    buyers = [
+        {"name": "a"},
+        {"name": "b", "budget": {"amount": 1000.0}, "auction": {"name": "posted-price"}},
+    ]
     owners = {"count": 12, "lifetime_budget": 2.5}
     run = market(
         buyers=buyers,
@@ -165,7 +215,9 @@ def test_two_buyers_share_owners_and_their_lifetime_budgets(market):
         budget={"factor": 2.0},
         market={"delay": {"name": "uniform", "low": 0.1, "high": 1.0}},
     )
-    assert {row["buyer"] for row in rows(run, "round")} == {"a", "b"} and len(rows(run, "round")) == 20
+    assert {row["buyer"] for row in rows(run, "round")} == {"a", "b"} and len(
+        rows(run, "round")
+    ) == 20
     assert {row["budget"] for row in rows(run, "round", buyer="b")} == {1000.0}
     assert fm.read_ledger(run).column("privacy_sold").to_numpy().max() <= 2.5 * (1 + 1e-9)
     assert any(row["reason"] == "lifetime budget" for row in rows(run, "decision"))
@@ -179,7 +231,13 @@ def test_any_torch_module_can_be_the_model_and_learns(tmp_path):
     scenario = build_scenario(
         {
             "rounds": 20,
-            "data": {"name": "synthetic", "records": 2000, "features": 5, "classes": 3, "separation": 4.0},
+            "data": {
+                "name": "synthetic",
+                "records": 2000,
+                "features": 5,
+                "classes": 3,
+                "separation": 4.0,
+            },
             "owners": {"count": 20, "privacy_budget": 500.0, "families": ["linear"]},
             "model": {
                 "name": "tests.learning.test_models:TwoLayers",
@@ -201,18 +259,32 @@ def test_any_torch_module_can_be_the_model_and_learns(tmp_path):
 def test_the_true_error_is_noise_plus_bias(market):
     data = {"name": "synthetic", "records": 4000, "features": 30}
     many = {"data": data, "model": {"name": "logistic"}, "rounds": 40}
-    quiet = rows(market(**many, owners={"privacy_budget": 1e6, "families": ["linear"]}, budget={"factor": 0.3}), "delivery")
+    quiet = rows(
+        market(
+            **many, owners={"privacy_budget": 1e6, "families": ["linear"]}, budget={"factor": 0.3}
+        ),
+        "delivery",
+    )
     for row in quiet:
         assert row["true_error"] == pytest.approx(row["true_squared_bias"], rel=1e-2)
         assert row["true_squared_bias"] <= row["squared_bias"]
     noisy = rows(market(**many, budget={"factor": 1.0}), "delivery")
     dimension = 31 * 4
-    measured = np.mean([(row["true_error"] - row["true_squared_bias"]) / (dimension * row["variance"]) for row in noisy])
+    measured = np.mean(
+        [
+            (row["true_error"] - row["true_squared_bias"]) / (dimension * row["variance"])
+            for row in noisy
+        ]
+    )
     assert measured == pytest.approx(1.0, rel=0.1)
 
 
 def test_gradients_are_clipped_and_noise_scales_follow_the_losses(market):
-    run = market(data={"name": "synthetic", "records": 4000}, model={"name": "logistic"}, privacy={"clip": 0.5})
+    run = market(
+        data={"name": "synthetic", "records": 4000},
+        model={"name": "logistic"},
+        privacy={"clip": 0.5},
+    )
     for row in rows(run, "gradient"):
         assert row["noise_scale"] == pytest.approx(2 * 0.5 / row["privacy_loss"])
         assert row["clipped"] == (row["norm"] > 0.5) and row["bytes"] == 8 * 21 * 4
@@ -223,12 +295,17 @@ def events_of(run):
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path):
-    scenario = fm.load_scenario("scenarios/studies/unreliable.toml", ["rounds=6", "model.name=logistic"])
+    scenario = fm.load_scenario(
+        "scenarios/studies/unreliable.toml", ["rounds=6", "model.name=logistic"]
+    )
     first, second = (fm.run(scenario, tmp_path / name) for name in ("a", "b"))
     assert events_of(first.path) == events_of(second.path)
     assert first.info["log"]["sha256"] == second.info["log"]["sha256"]
     other = fm.run(
-        fm.load_scenario("scenarios/studies/unreliable.toml", ["rounds=6", "model.name=logistic", "seed=8"]), tmp_path / "c"
+        fm.load_scenario(
+            "scenarios/studies/unreliable.toml", ["rounds=6", "model.name=logistic", "seed=8"]
+        ),
+        tmp_path / "c",
     )
     assert other.info["log"]["sha256"] != first.info["log"]["sha256"]
 
@@ -259,7 +336,9 @@ def test_another_policy_meets_the_same_owners_budgets_delays_and_noise(market, m
     both = set(names(runs[0], "gradient")) & set(names(runs[1], "gradient"))
     norms = [{row["sender"]: row["norm"] for row in rows(run, "gradient")} for run in runs]
     assert both and all(norms[0][owner] == norms[1][owner] for _, owner in both)
-    assert len(set(drawn)) == len(drawn) - len(both)  # who sold in both runs had the same noise in both
+    assert len(set(drawn)) == len(drawn) - len(
+        both
+    )  # who sold in both runs had the same noise in both
 
 
 def test_a_mechanism_that_overspends_is_stopped_and_the_log_stays_readable(tmp_path):
@@ -289,7 +368,9 @@ def test_an_interrupted_run_is_readable_up_to_there(tmp_path):
         if done == 3:
             raise KeyboardInterrupt
 
-    scenario = build_scenario({"data": {"name": "synthetic", "records": 4000}, "model": {"name": "none"}})
+    scenario = build_scenario(
+        {"data": {"name": "synthetic", "records": 4000}, "model": {"name": "none"}}
+    )
     with pytest.raises(KeyboardInterrupt):
         fm.run(scenario, tmp_path / "run", progress=interrupt)
     assert fm.read_run(tmp_path / "run")["outcome"] == "interrupted"
@@ -297,13 +378,20 @@ def test_an_interrupted_run_is_readable_up_to_there(tmp_path):
 
 
 def test_a_model_that_runs_away_is_said_to(tmp_path):
-    data = {"data": {"name": "synthetic", "records": 4000}, "model": {"name": "logistic", "learning_rate": 1e308}}
+    data = {
+        "data": {"name": "synthetic", "records": 4000},
+        "model": {"name": "logistic", "learning_rate": 1e308},
+    }
     with pytest.raises(InputError, match="learning rate"):
         fm.run(build_scenario(data), tmp_path / "run")
 
 
 def test_a_rule_that_breaks_its_contract_is_stopped(tmp_path):
-    for name, message in (("HeavyRule", "must sum to 1"), ("NanRule", "finite"), ("CrashingRule", "ZeroDivisionError")):
+    for name, message in (
+        ("HeavyRule", "must sum to 1"),
+        ("NanRule", "finite"),
+        ("CrashingRule", "ZeroDivisionError"),
+    ):
         data = {
             "data": {"name": "synthetic", "records": 4000},
             "model": {"name": "none"},
@@ -314,13 +402,23 @@ def test_a_rule_that_breaks_its_contract_is_stopped(tmp_path):
 
 
 def test_a_capped_step_owner_spells_out_her_values(market):
-    run = market(owners={"count": 12, "lifetime_budget": 2.5, "families": ["step"]}, rounds=6, budget={"factor": 2.0})
+    run = market(
+        owners={"count": 12, "lifetime_budget": 2.5, "families": ["step"]},
+        rounds=6,
+        budget={"factor": 2.0},
+    )
     truth = {row["owner"]: row for row in fm.read_owners(run).to_pylist()}
-    capped = [bid for bid in rows(run, "bid") if bid["privacy_budget"] < truth[bid["sender"]]["privacy_budget"]]
+    capped = [
+        bid
+        for bid in rows(run, "bid")
+        if bid["privacy_budget"] < truth[bid["sender"]]["privacy_budget"]
+    ]
     assert capped
     for bid in capped:
         owner = truth[bid["sender"]]
-        assert bid["values"] == pytest.approx([owner["rate"] * owner["data_size"] * owner["privacy_budget"]] * 8)
+        assert bid["values"] == pytest.approx(
+            [owner["rate"] * owner["data_size"] * owner["privacy_budget"]] * 8
+        )
 
 
 def test_torch_models_give_the_same_bytes_on_one_and_two_threads(tmp_path):
@@ -335,7 +433,9 @@ def test_torch_models_give_the_same_bytes_on_one_and_two_threads(tmp_path):
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            hashes.append(fm.run(build_scenario(data), tmp_path / str(threads)).info["log"]["sha256"])
+            hashes.append(
+                fm.run(build_scenario(data), tmp_path / str(threads)).info["log"]["sha256"]
+            )
     finally:
         torch.set_num_threads(before)
     assert hashes[0] == hashes[1]
@@ -349,7 +449,7 @@ def test_many_buyers_fit_into_one_log(market):
 def test_an_interrupt_in_the_middle_of_a_flush_loses_and_doubles_nothing(tmp_path, monkeypatch):
     """Whatever stops a flush, leaving the log afterwards writes each event once."""
     torn = []
-    original = pending.Pending._from_blocks
+    original = pending_events.PendingEvents._from_blocks
 
     def tear(self, blocks):
         if self.schema.metadata[b"flmarket_kind"] == b"bid":
@@ -358,13 +458,19 @@ def test_an_interrupt_in_the_middle_of_a_flush_loses_and_doubles_nothing(tmp_pat
                 raise KeyboardInterrupt
         return original(self, blocks)
 
-    monkeypatch.setattr(pending.Pending, "_from_blocks", tear)
-    monkeypatch.setattr(writer, "EVENTS_PER_PART", 1000)
-    monkeypatch.setattr(writer, "JOURNAL_SECONDS", 0.0)
-    scenario = build_scenario({"data": {"name": "synthetic", "records": 4000}, "model": {"name": "none"}})
+    monkeypatch.setattr(pending_events.PendingEvents, "_from_blocks", tear)
+    monkeypatch.setattr(parquet_log, "EVENTS_PER_PART", 1000)
+    monkeypatch.setattr(parquet_log, "JOURNAL_SECONDS", 0.0)
+    scenario = build_scenario(
+        {"data": {"name": "synthetic", "records": 4000}, "model": {"name": "none"}}
+    )
     with pytest.raises(KeyboardInterrupt):
         fm.run(scenario, tmp_path / "run")
     info = fm.read_run(tmp_path / "run")
     assert info["outcome"] == "interrupted" and torn
-    seqs = [seq for kind in fm.eventlog.KINDS for seq in fm.read_events(tmp_path / "run", kind).column("seq").to_pylist()]
+    seqs = [
+        seq
+        for kind in fm.eventlog.KINDS
+        for seq in fm.read_events(tmp_path / "run", kind).column("seq").to_pylist()
+    ]
     assert len(seqs) == len(set(seqs)) == info["log"]["events"] == max(seqs)

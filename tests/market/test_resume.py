@@ -14,20 +14,24 @@ import pytest
 import flmarket_sim as fm
 from benchmarks.kills import EVENTS_PER_PART, MARKETS, check_readable, fingerprint, killed, started
 from flmarket_sim.errors import FlmarketError, InputError
-from flmarket_sim.eventlog import KINDS, writer
+from flmarket_sim.eventlog import KINDS, parquet_log
 from flmarket_sim.market import checkpoint
-from flmarket_sim.scenario_file import build_scenario
+from flmarket_sim.scenario.scenario_file import build_scenario
+from tests.support.command_line import flmarket
 
-from ..test_cli import flmarket
-
-SMALL = {"rounds": 12, "data": {"name": "synthetic", "records": 4000}, "owners": {"count": 60}, "model": {"name": "none"}}
+SMALL = {
+    "rounds": 12,
+    "data": {"name": "synthetic", "records": 4000},
+    "owners": {"count": 60},
+    "model": {"name": "none"},
+}
 
 
 @pytest.fixture
 def often(monkeypatch):
     """Parts, journal and checkpoints as often as can be."""
-    monkeypatch.setattr(writer, "EVENTS_PER_PART", 300)
-    monkeypatch.setattr(writer, "JOURNAL_SECONDS", 0.0)
+    monkeypatch.setattr(parquet_log, "EVENTS_PER_PART", 300)
+    monkeypatch.setattr(parquet_log, "JOURNAL_SECONDS", 0.0)
     monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
     monkeypatch.setattr(checkpoint, "SHARE", 1e9)
 
@@ -54,17 +58,24 @@ def test_every_kind_of_market_goes_on_from_every_round(tmp_path, often, name):
     for rounds in range(1, 4 * buyers + 1):
         out = tmp_path / f"after {rounds}"
         broken_off(scenario, out, rounds)
-        assert fm.read_run(out)["outcome"] == "interrupted" and check_readable(out, tmp_path / "whole") > 0
+        assert (
+            fm.read_run(out)["outcome"] == "interrupted"
+            and check_readable(out, tmp_path / "whole") > 0
+        )
         saved = checkpoint.read_checkpoint(out)
         heard = []
         fm.resume(out, lambda done, total, heard=heard: heard.append(done))
         assert fingerprint(out) == fingerprint(tmp_path / "whole")
         if saved is not None:
             checkpoints += 1
-            assert heard[:1] == ([sum(saved.facts.rounds) + 1] if sum(saved.facts.rounds) < 4 * buyers else [])
+            assert heard[:1] == (
+                [sum(saved.facts.rounds) + 1] if sum(saved.facts.rounds) < 4 * buyers else []
+            )
         else:
             assert heard[0] == 1
-    assert checkpoints > 0 or name == "several buyers", "the world is never quiet only where buyers overlap"
+    assert checkpoints > 0 or name == "several buyers", (
+        "the world is never quiet only where buyers overlap"
+    )
 
 
 def test_a_checkpoint_knows_the_money_that_is_under_way(tmp_path, often):
@@ -76,7 +87,7 @@ def test_a_checkpoint_knows_the_money_that_is_under_way(tmp_path, often):
 @pytest.mark.parametrize("name", ["several buyers", "stragglers", "learners"])
 def test_killed_processes_resume_to_the_same_bytes(tmp_path, monkeypatch, name):
     """`python -m benchmarks.kills` does this fifty times."""
-    monkeypatch.setattr(writer, "EVENTS_PER_PART", EVENTS_PER_PART)
+    monkeypatch.setattr(parquet_log, "EVENTS_PER_PART", EVENTS_PER_PART)
     whole, out, lot = tmp_path / "whole", tmp_path / "run", random.Random(name)
     began = time.monotonic()
     fm.run(build_scenario(MARKETS[name]), whole)
@@ -93,10 +104,10 @@ def test_killed_processes_resume_to_the_same_bytes(tmp_path, monkeypatch, name):
 def test_a_long_run_is_cut_by_its_events_and_not_by_the_clock(tmp_path, monkeypatch):
     """Journal and checkpoints come by the clock; no byte of a finished run shows when."""
     scenario = build_scenario(SMALL | {"rounds": 40})
-    monkeypatch.setattr(writer, "EVENTS_PER_PART", 500)
+    monkeypatch.setattr(parquet_log, "EVENTS_PER_PART", 500)
     fm.run(scenario, tmp_path / "never")
     for seconds in (0.0, 0.02):
-        monkeypatch.setattr(writer, "JOURNAL_SECONDS", seconds)
+        monkeypatch.setattr(parquet_log, "JOURNAL_SECONDS", seconds)
         monkeypatch.setattr(checkpoint, "SECONDS", seconds)
         fm.run(scenario, tmp_path / str(seconds))
         assert fingerprint(tmp_path / str(seconds)) == fingerprint(tmp_path / "never")
@@ -197,9 +208,9 @@ def test_a_directory_whose_run_never_began_is_as_good_as_empty(tmp_path):
 LITTLE_SPACE = """
 import resource, sys
 from flmarket_sim.cli import main
-from flmarket_sim.eventlog import writer
+from flmarket_sim.eventlog import parquet_log
 from flmarket_sim.market import checkpoint
-writer.EVENTS_PER_PART, writer.JOURNAL_SECONDS, checkpoint.SECONDS, checkpoint.SHARE = 300, 0.0, 0.0, 1e9
+parquet_log.EVENTS_PER_PART, parquet_log.JOURNAL_SECONDS, checkpoint.SECONDS, checkpoint.SHARE = 300, 0.0, 0.0, 1e9
 if (limit := int(sys.argv.pop(1))):
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 main()
@@ -217,7 +228,11 @@ def little(tmp_path, often):
         }  # its files must not grow either
         program = [sys.executable, "-c", LITTLE_SPACE, str(limit), *map(str, arguments)]
         told = subprocess.run(program, capture_output=True, text=True, env=plain)
-        assert told.returncode == 1 and "flmarket resume" in told.stderr and "Traceback" not in told.stderr
+        assert (
+            told.returncode == 1
+            and "flmarket resume" in told.stderr
+            and "Traceback" not in told.stderr
+        )
         return told.stderr
 
     (tmp_path / "m.toml").write_text(MARKET.format(60))
@@ -237,7 +252,9 @@ def test_a_full_disk_is_a_clear_message_and_the_run_goes_on_later(tmp_path, litt
     market, whole, command = little
     disk = tmp_path / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk)], capture_output=True).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk)], capture_output=True
+    ).returncode:
         pytest.skip("mounting a small disk is not allowed here")
     try:
         for arguments in (("run", market, "--out", disk / "run"), ("resume", disk / "run")):
@@ -252,7 +269,9 @@ def test_a_full_disk_is_a_clear_message_and_the_run_goes_on_later(tmp_path, litt
 
 def test_an_outside_model_may_remember_anything_so_its_run_is_simulated_again(tmp_path, often):
     """Checkpoints have what we know of; a module's own attributes are not among it."""
-    scenario = build_scenario(SMALL | {"model": {"name": "tests.market.forgetful:Forgetful"}, "data": {"name": "digits"}})
+    scenario = build_scenario(
+        SMALL | {"model": {"name": "tests.support.forgetful:Forgetful"}, "data": {"name": "digits"}}
+    )
     fm.run(scenario, tmp_path / "whole")
     broken_off(scenario, tmp_path / "out", 5)
     assert checkpoint.read_checkpoint(tmp_path / "out") is None
@@ -274,18 +293,26 @@ def test_a_finished_run_whose_files_are_lost_is_not_called_whole(tmp_path):
     assert fm.resume(tmp_path / "run").info["outcome"] == "finished"
 
 
-NOTED_OFTEN = (
-    "from flmarket_sim.cli import main; from flmarket_sim.eventlog import writer; writer.JOURNAL_SECONDS = 0.0; main()"
-)
+NOTED_OFTEN = "from flmarket_sim.cli import main; from flmarket_sim.eventlog import writer; parquet_log.JOURNAL_SECONDS = 0.0; main()"
 
 
 def test_interrupted_runs_say_how_to_go_on_and_finished_ones_that_they_are(tmp_path):
     out, rounds = tmp_path / "ein Lauf", 700
     (tmp_path / "m.toml").write_text(MARKET.format(rounds))
-    command = [sys.executable, "-c", NOTED_OFTEN, "run", str(tmp_path / "m.toml"), "--out", str(out)]
+    command = [
+        sys.executable,
+        "-c",
+        NOTED_OFTEN,
+        "run",
+        str(tmp_path / "m.toml"),
+        "--out",
+        str(out),
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
-    while not list(out.glob("events/journal-*")) and time.monotonic() < deadline:  # the first round is noted
+    while (
+        not list(out.glob("events/journal-*")) and time.monotonic() < deadline
+    ):  # the first round is noted
         time.sleep(0.005)
     process.send_signal(signal.SIGTERM)
     _, told = process.communicate(timeout=60)
@@ -306,7 +333,11 @@ def test_journals_are_read_by_sql_and_parts_by_anything(tmp_path, often):
     parts = sum(pq.read_metadata(part).num_rows for part in run.glob("events/kind=bid/*.parquet"))
     bids = fm.read_events(run, "bid").num_rows
     assert 0 < parts < bids
-    assert fm.sql(run, "select count(*) as n, max(round) as last from bid").to_pylist() == [{"n": bids, "last": 12}]
+    assert fm.sql(run, "select count(*) as n, max(round) as last from bid").to_pylist() == [
+        {"n": bids, "last": 12}
+    ]
     assert fm.sql(run, "select count(*) as n from late").to_pylist() == [{"n": 0}]
     assert {row["buyer"] for row in fm.read_events(run, "round").to_pylist()} == {"buyer"}
-    assert set(KINDS) >= {path.name.removeprefix("kind=") for path in (run / "events").glob("kind=*")}
+    assert set(KINDS) >= {
+        path.name.removeprefix("kind=") for path in (run / "events").glob("kind=*")
+    }

@@ -11,12 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 import flmarket_sim as fm
-from flmarket_sim import cli
+from flmarket_sim.cli import main
 from flmarket_sim.errors import InputError
 from flmarket_sim.privacy.accounting import GRID, composed_loss
-from flmarket_sim.report.ledger import read, releases
-
-from ..conftest import ROOT
+from flmarket_sim.report.privacy_ledger import read, releases
+from tests.support.paths import ROOT
 
 dp_accounting = pytest.importorskip("dp_accounting", reason="the extra [privacy] is not installed")
 
@@ -24,7 +23,9 @@ dp_accounting = pytest.importorskip("dp_accounting", reason="the extra [privacy]
 @pytest.fixture(scope="module")
 def liars(tmp_path_factory):
     """Rounds in which owners sell again and again, false names among them."""
-    scenario = fm.load_scenario(ROOT / "scenarios/studies/liars.toml", ["rounds=20", "owners.count=40"])
+    scenario = fm.load_scenario(
+        ROOT / "scenarios/studies/liars.toml", ["rounds=20", "owners.count=40"]
+    )
     return fm.run(scenario, tmp_path_factory.mktemp("ledger") / "run").path
 
 
@@ -33,9 +34,12 @@ def randomised_responses(losses, epsilon):
     delta = 0.0
     for signs in itertools.product((1, -1), repeat=len(losses)):
         chance = math.prod(
-            math.exp(s * e / 2) / (math.exp(e / 2) + math.exp(-e / 2)) for s, e in zip(signs, losses, strict=True)
+            math.exp(s * e / 2) / (math.exp(e / 2) + math.exp(-e / 2))
+            for s, e in zip(signs, losses, strict=True)
         )
-        delta += chance * max(0.0, 1 - math.exp(epsilon - sum(s * e for s, e in zip(signs, losses, strict=True))))
+        delta += chance * max(
+            0.0, 1 - math.exp(epsilon - sum(s * e for s, e in zip(signs, losses, strict=True)))
+        )
     return delta
 
 
@@ -67,7 +71,9 @@ def test_the_ledger_is_what_the_log_adds_up_to(liars):
     assert max(map(len, sold.values())) > 5
 
 
-def test_laplace_releases_of_a_real_run_cost_what_the_ledger_says_at_a_tiny_delta_and_less_at_a_larger_one(liars):
+def test_laplace_releases_of_a_real_run_cost_what_the_ledger_says_at_a_tiny_delta_and_less_at_a_larger_one(
+    liars,
+):
     kept = fm.read_ledger(liars).column("privacy_sold").to_numpy()
     sold = releases(liars)
     for owner in sorted(sold, key=lambda o: (-len(sold[o]), o))[:4]:
@@ -76,18 +82,27 @@ def test_laplace_releases_of_a_real_run_cost_what_the_ledger_says_at_a_tiny_delt
             accountant.compose(dp_accounting.LaplaceDpEvent(1.0 / loss))
         rounding = 1e-3 * (len(sold[owner]) + 1)
         tiny, small = accountant.get_epsilon(1e-12), accountant.get_epsilon(1e-3)
-        assert tiny == pytest.approx(kept[owner], abs=rounding)  # one draw in 2^k loses all of it: the sum is tight
+        assert tiny == pytest.approx(
+            kept[owner], abs=rounding
+        )  # one draw in 2^k loses all of it: the sum is tight
         assert small < tiny - 2 * rounding
-        assert small <= composed_loss(sold[owner], 1e-3) + rounding, "Laplace tells no more than randomised response"
+        assert small <= composed_loss(sold[owner], 1e-3) + rounding, (
+            "Laplace tells no more than randomised response"
+        )
 
 
 def test_the_command_checks_the_ledger_and_fails_when_it_is_wrong(liars, tmp_path):
     def ask(*arguments):
-        return CliRunner().invoke(cli.app, ["privacy", "ledger", *map(str, arguments)])
+        return CliRunner().invoke(main.app, ["privacy", "ledger", *map(str, arguments)])
 
     told = ask(liars, "--delta", "0.05", "--top", "3", "--json")
     found = json.loads(told.stdout)
-    assert told.exit_code == 0 and found["wrong"] == [] and found["checked"] and len(found["accounts"]) == 3
+    assert (
+        told.exit_code == 0
+        and found["wrong"] == []
+        and found["checked"]
+        and len(found["accounts"]) == 3
+    )
     assert all(0 < account["composed"] < account["total"] for account in found["accounts"])
     assert read(liars, 1e-6, 1).false_names
     cheat = tmp_path / "cheat"

@@ -9,13 +9,12 @@ import flmarket_sim as fm
 from flmarket_sim.errors import InputError, ScenarioError
 from flmarket_sim.privacy import hardened
 from flmarket_sim.privacy.accounting import composed_loss
-from flmarket_sim.report.summary import summarise
-from flmarket_sim.scenario import Privacy, Scenario
-from flmarket_sim.scenario_file import build_scenario, parse_scenario
-from flmarket_sim.study.sweep_file import parse_sweep
-
-from ..conftest import ROOT
-from ..test_cli import flmarket
+from flmarket_sim.report.run_summary import summarise
+from flmarket_sim.scenario.model import Privacy, Scenario
+from flmarket_sim.scenario.scenario_file import build_scenario, parse_scenario
+from flmarket_sim.sweep.sweep_plan import parse_sweep
+from tests.support.command_line import flmarket
+from tests.support.paths import ROOT
 
 HARD = '[privacy]\nnoise = "hardened"\n'
 
@@ -28,7 +27,10 @@ def opendp():
 def test_opendp_proves_no_more_loss_than_is_sold(opendp):
     rng = np.random.default_rng(0)
     for loss, clip, dimension in zip(
-        rng.uniform(0.01, 30, 40), 10 ** rng.uniform(-3, 3, 40), rng.integers(1, 900, 40), strict=True
+        rng.uniform(0.01, 30, 40),
+        10 ** rng.uniform(-3, 3, 40),
+        rng.integers(1, 900, 40),
+        strict=True,
     ):
         made, scale = hardened.measurement(int(dimension), float(loss), float(clip))
         assert made.map(2.0 * clip) <= loss
@@ -40,11 +42,19 @@ def test_hardened_noise_is_laplace_noise_of_the_same_scale(opendp):
     noise = hardened.HardenedNoise(clip=1.5)
     drawn = np.concatenate([noise.add(np.full(400, 0.001), 0.5, 0, 0, 0) for _ in range(10)])
     assert np.abs(drawn).mean() == pytest.approx(6.0, rel=0.12)
-    assert np.quantile(drawn, [0.25, 0.75]) == pytest.approx([-6 * np.log(2), 6 * np.log(2)], rel=0.2)
+    assert np.quantile(drawn, [0.25, 0.75]) == pytest.approx(
+        [-6 * np.log(2), 6 * np.log(2)], rel=0.2
+    )
 
 
 def test_a_hardened_run_is_another_one_each_time_and_says_so(opendp, tmp_path):
-    small = ["rounds=1", "data.name=synthetic", "data.features=4", "data.classes=2", "owners.count=20"]
+    small = [
+        "rounds=1",
+        "data.name=synthetic",
+        "data.features=4",
+        "data.classes=2",
+        "owners.count=20",
+    ]
     scenario = fm.load_scenario(ROOT / "scenarios/hardened.toml", small)
     runs = [fm.run(scenario, tmp_path / name) for name in "ab"]
     assert runs[0].info["repeatable"] is False and runs[0].info["versions"]["opendp"]
@@ -78,7 +88,9 @@ def test_a_run_with_simulation_noise_says_that_it_can_be_repeated(market):
     ],
 )
 def test_what_asks_for_repetition_is_refused_with_its_line(text, line, why):
-    with pytest.raises(ScenarioError, match=rf"x\.toml:{line}: privacy\.noise: .*cannot be repeated, but {why}"):
+    with pytest.raises(
+        ScenarioError, match=rf"x\.toml:{line}: privacy\.noise: .*cannot be repeated, but {why}"
+    ):
         parse_scenario(text, "x.toml")
 
 
@@ -87,17 +99,31 @@ def test_seeds_by_other_ways_are_refused_too(tmp_path):
         parse_scenario(HARD, overrides=["seed=3"])
     with pytest.raises(ValueError, match="a seed is given"):
         Scenario(seed=3, privacy=Privacy(noise="hardened"))
-    with pytest.raises(ScenarioError, match="a seed is given"):  # as a resumed run would be made from its run.json
-        build_scenario({key: value for key, value in parse_scenario(HARD).as_dict().items() if key in ("seed", "privacy")})
+    with pytest.raises(
+        ScenarioError, match="a seed is given"
+    ):  # as a resumed run would be made from its run.json
+        build_scenario(
+            {
+                key: value
+                for key, value in parse_scenario(HARD).as_dict().items()
+                if key in ("seed", "privacy")
+            }
+        )
     with pytest.raises(InputError, match="cannot be repeated"):
         parse_sweep(f"{HARD}[sweep]\nseeds = 2\n")
     told = flmarket("run", "scenarios/hardened.toml", "--seed", "3", "--out", tmp_path / "run")
-    assert told.returncode == 2 and "hardened.toml:" in told.stderr and "a seed is given" in told.stderr
+    assert (
+        told.returncode == 2
+        and "hardened.toml:" in told.stderr
+        and "a seed is given" in told.stderr
+    )
     assert not (tmp_path / "run").exists()
 
 
 def test_a_sweep_over_noise_has_failed_rows_for_the_hardened_ones():
-    plan = parse_sweep('[sweep]\nseeds = 2\n[sweep.grid]\n"privacy.noise" = ["simulation", "hardened"]\n')
+    plan = parse_sweep(
+        '[sweep]\nseeds = 2\n[sweep.grid]\n"privacy.noise" = ["simulation", "hardened"]\n'
+    )
     assert [run.scenario is None for run in plan.runs] == [False, False, True, True]
     assert "cannot be repeated" in plan.runs[2].problem
 

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import beta
 
 from flmarket_sim import privacy
-from flmarket_sim.privacy.audit import released
+from flmarket_sim.privacy.privacy_audit import released
 from flmarket_sim.randomness import Purpose, Streams
 
 
@@ -85,7 +85,9 @@ def test_an_audit_can_be_repeated_and_says_how_it_was_done():
     assert (result.claimed, result.draws, result.confidence) == (1.0, 100_000, 0.999)
 
 
-@pytest.mark.parametrize(("plus", "minus"), [(70, 20), (100, 1), (100, 0), (3, 2), (0, 5), (0, 0), (100, 100), (20, 70)])
+@pytest.mark.parametrize(
+    ("plus", "minus"), [(70, 20), (100, 1), (100, 0), (3, 2), (0, 5), (0, 0), (100, 100), (20, 70)]
+)
 def test_the_audit_is_the_ratio_of_two_clopper_pearson_bounds(plus, minus):
     """A mechanism that hits exactly so often; a hit lies on the threshold itself."""
 

@@ -11,10 +11,9 @@ from flmarket_sim.market.mail import Inbox
 from flmarket_sim.market.messages import GradientMessage
 from flmarket_sim.market.simulation import rounds_only
 from flmarket_sim.privacy import laplace
-from flmarket_sim.privacy.audit import lower_bound, released
-from flmarket_sim.scenario_file import build_scenario
-
-from ..test_cli import flmarket
+from flmarket_sim.privacy.privacy_audit import lower_bound, released
+from flmarket_sim.scenario.scenario_file import build_scenario
+from tests.support.command_line import flmarket
 
 LOSS, CLIP = 1.0, 0.5
 
@@ -57,9 +56,18 @@ def sold(monkeypatch):
             patch.setattr(Inbox, "send", spy)
             market = {"bidders": 500, "levels": 1}
             owners = {"count": 500, "privacy_budget": LOSS, "accept": "always"}
-            tables = {"market": market, "owners": owners, "privacy": {"clip": CLIP}, "budget": {"factor": 10.0}}
+            tables = {
+                "market": market,
+                "owners": owners,
+                "privacy": {"clip": CLIP},
+                "budget": {"factor": 10.0},
+            }
             data = {"name": "synthetic", "records": 10_000}
-            rounds_only(build_scenario({"rounds": 10, "data": data, "auction": {"name": "pay-as-bid"}} | tables))
+            rounds_only(
+                build_scenario(
+                    {"rounds": 10, "data": data, "auction": {"name": "pay-as-bid"}} | tables
+                )
+            )
         return np.array(found)
 
     return run
@@ -73,13 +81,17 @@ def bound_of_a_market(sold):
 
 def test_a_real_market_loses_what_it_says_and_half_the_noise_is_caught_there(sold, monkeypatch):
     assert 0.8 * LOSS < bound_of_a_market(sold) <= LOSS
-    monkeypatch.setattr(laplace, "noise_scale", lambda loss, clip: np.asarray(clip / np.asarray(loss)))
+    monkeypatch.setattr(
+        laplace, "noise_scale", lambda loss, clip: np.asarray(clip / np.asarray(loss))
+    )
     assert bound_of_a_market(sold) > LOSS
 
 
 def test_the_audit_goes_the_way_of_the_market(monkeypatch):
     assert privacy.audit(1.0, draws=5000).passed
-    monkeypatch.setattr(laplace, "noise_scale", lambda loss, clip: np.asarray(clip / np.asarray(loss)))
+    monkeypatch.setattr(
+        laplace, "noise_scale", lambda loss, clip: np.asarray(clip / np.asarray(loss))
+    )
     assert not privacy.audit(1.0, draws=5000).passed
 
 
@@ -99,15 +111,31 @@ def test_hardened_noise_passes_and_half_of_it_does_not():
     pytest.importorskip("opendp", reason="the extra [privacy] is not installed")
     hardened = partial(released, noise="hardened")
     assert privacy.audit(1.0, draws=1500, mechanism=hardened).passed
-    half = privacy.audit(1.0, draws=1500, mechanism=lambda g, loss, clip, rng: hardened(g, 2 * loss, clip, rng))
+    half = privacy.audit(
+        1.0, draws=1500, mechanism=lambda g, loss, clip, rng: hardened(g, 2 * loss, clip, rng)
+    )
     assert not half.passed
 
 
 def test_the_command_prints_bounds_beside_claims():
-    told = flmarket("privacy", "audit", "--draws", "2000", "--epsilon", "1", "--epsilon", "3", "--json", "--workers", "1")
+    told = flmarket(
+        "privacy",
+        "audit",
+        "--draws",
+        "2000",
+        "--epsilon",
+        "1",
+        "--epsilon",
+        "3",
+        "--json",
+        "--workers",
+        "1",
+    )
     rows = json.loads(told.stdout)
     assert told.returncode == 0 and [row["claimed"] for row in rows] == [1.0, 3.0]
-    assert all(0 < row["lower_bound"] <= row["claimed"] and row["reach"] < row["claimed"] for row in rows)
+    assert all(
+        0 < row["lower_bound"] <= row["claimed"] and row["reach"] < row["claimed"] for row in rows
+    )
     wrong = flmarket("privacy", "audit", "--noise", "soft")
     assert wrong.returncode == 2 and "Traceback" not in wrong.stderr
 
@@ -115,10 +143,12 @@ def test_the_command_prints_bounds_beside_claims():
 def test_the_command_fails_when_a_claim_is_refuted(monkeypatch):
     from typer.testing import CliRunner
 
-    from flmarket_sim import cli
+    from flmarket_sim.cli import main
 
     arguments = ["privacy", "audit", "--draws", "2000", "--epsilon", "1", "--workers", "1"]
-    assert CliRunner().invoke(cli.app, arguments).exit_code == 0
-    monkeypatch.setattr(laplace, "noise_scale", lambda loss, clip: np.asarray(clip / np.asarray(loss)))
-    refuted = CliRunner().invoke(cli.app, arguments)
+    assert CliRunner().invoke(main.app, arguments).exit_code == 0
+    monkeypatch.setattr(
+        laplace, "noise_scale", lambda loss, clip: np.asarray(clip / np.asarray(loss))
+    )
+    refuted = CliRunner().invoke(main.app, arguments)
     assert refuted.exit_code == 1

@@ -9,9 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flmarket_sim as fm
-from flmarket_sim.scenario_file import build_scenario
+from flmarket_sim.scenario.scenario_file import build_scenario
 
-AUCTIONS = ("all-in", "all-in-critical", "proportional-share", "fair-query", "posted-price", "pay-as-bid")
+AUCTIONS = (
+    "all-in",
+    "all-in-critical",
+    "proportional-share",
+    "fair-query",
+    "posted-price",
+    "pay-as-bid",
+)
 DELAYS = (
     {"name": "constant", "seconds": 0.1},
     {"name": "constant", "seconds": 0.0},
@@ -38,7 +45,9 @@ def scenarios(draw):
         "owners": {
             "count": owners,
             "families": draw(
-                st.sampled_from([["linear", "quadratic", "sqrt", "exponential"], ["step"], ["step", "linear"]])
+                st.sampled_from(
+                    [["linear", "quadratic", "sqrt", "exponential"], ["step"], ["step", "linear"]]
+                )
             ),
             "availability": draw(st.sampled_from([1.0, 0.7])),
             "dropout": draw(st.sampled_from([0.0, 0.3])),
@@ -72,15 +81,30 @@ def test_the_books_balance_and_privacy_is_kept(data):
 
 def check_promises(run, data):
     def keyed(kind, owner):
-        return {(r["buyer"], r["round"], r[owner]): r for r in fm.read_events(run, kind).to_pylist() if r[owner] >= 0}
+        return {
+            (r["buyer"], r["round"], r[owner]): r
+            for r in fm.read_events(run, kind).to_pylist()
+            if r[owner] >= 0
+        }
 
-    bids, offers, accepted = keyed("bid", "sender"), keyed("allocation", "receiver"), keyed("decision", "sender")
-    gradients, weights, payments = keyed("gradient", "sender"), keyed("weight", "receiver"), keyed("payment", "receiver")
+    bids, offers, accepted = (
+        keyed("bid", "sender"),
+        keyed("allocation", "receiver"),
+        keyed("decision", "sender"),
+    )
+    gradients, weights, payments = (
+        keyed("gradient", "sender"),
+        keyed("weight", "receiver"),
+        keyed("payment", "receiver"),
+    )
     rounds = {(r["buyer"], r["round"]): r for r in fm.read_events(run, "round").to_pylist()}
     owners = {r["owner"]: r for r in fm.read_owners(run).to_pylist()}
     assert len(rounds) == data["rounds"] * len(data["buyers"])
 
-    for key, offer in offers.items():  # no privacy loss above the reported budget, no report above the true one
+    for (
+        key,
+        offer,
+    ) in offers.items():  # no privacy loss above the reported budget, no report above the true one
         assert offer["privacy_loss"] <= bids[key]["privacy_budget"] * (1 + 1e-9)
         assert bids[key]["privacy_budget"] <= owners[key[2]]["privacy_budget"]
     for key in payments:  # nobody is paid without a gradient, and each gets what she was promised
@@ -101,17 +125,36 @@ def check_promises(run, data):
         assert row["privacy_sold"] == pytest.approx(sum(r["privacy_loss"] for r in mine(weights)))
         assert row["asked"] >= row["bids"] >= row["winners"] >= row["accepted"] >= row["delivered"]
     paid = [r for r in fm.read_events(run, "payment").to_pylist() if r["sender"] < -1]
-    assert sum(r["amount"] for r in paid) == pytest.approx(sum(r["amount"] for r in payments.values()))
+    assert sum(r["amount"] for r in paid) == pytest.approx(
+        sum(r["amount"] for r in payments.values())
+    )
 
-    ledger = {r["owner"]: r for r in fm.read_ledger(run).to_pylist()}  # the ledger is the sum of the log
+    ledger = {
+        r["owner"]: r for r in fm.read_ledger(run).to_pylist()
+    }  # the ledger is the sum of the log
     for owner, row in ledger.items():
-        assert row["privacy_sold"] == pytest.approx(sum(g["privacy_loss"] for k, g in gradients.items() if k[2] == owner))
-        assert row["earned"] == pytest.approx(sum(p["amount"] for k, p in payments.items() if k[2] == owner))
-        assert row["privacy_sold"] <= data["owners"].get("lifetime_budget", float("inf")) * (1 + 1e-9)
+        assert row["privacy_sold"] == pytest.approx(
+            sum(g["privacy_loss"] for k, g in gradients.items() if k[2] == owner)
+        )
+        assert row["earned"] == pytest.approx(
+            sum(p["amount"] for k, p in payments.items() if k[2] == owner)
+        )
+        assert row["privacy_sold"] <= data["owners"].get("lifetime_budget", float("inf")) * (
+            1 + 1e-9
+        )
 
-    truthful = {b["name"] for b in data["buyers"] if b["auction"]["name"] in ("all-in-critical", "proportional-share")}
-    for key, decision in accepted.items():  # truthful owners never lose there: no offer is below cost
+    truthful = {
+        b["name"]
+        for b in data["buyers"]
+        if b["auction"]["name"] in ("all-in-critical", "proportional-share")
+    }
+    for (
+        key,
+        decision,
+    ) in accepted.items():  # truthful owners never lose there: no offer is below cost
         if key[0] in truthful:
-            assert decision["reason"] != "below cost" and offers[key]["payment"] >= decision["value"] * (1 - 1e-9)
+            assert decision["reason"] != "below cost" and offers[key]["payment"] >= decision[
+                "value"
+            ] * (1 - 1e-9)
     events = sum(fm.read_events(run, kind).num_rows for kind in fm.eventlog.KINDS)
     assert fm.read_run(run)["log"]["events"] == events

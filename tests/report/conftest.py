@@ -9,13 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import flmarket_sim as fm
-from flmarket_sim.population import draw_markets
-from flmarket_sim.report import study as study_report
-from flmarket_sim.scenario_file import load_scenario
+from flmarket_sim.owners.population import draw_markets
+from flmarket_sim.report import study_folder as study_report
+from flmarket_sim.scenario.scenario_file import load_scenario
 from flmarket_sim.strategy.probe_file import write_probe
-from flmarket_sim.study.contract import Finding, Plot
-
-from ..conftest import ROOT
+from flmarket_sim.studies.study import Finding, Plot
+from tests.support.paths import ROOT
 
 EVIL = "<script>alert(1)</script>"
 
@@ -50,11 +49,16 @@ def evil(quickstart, results):
     folder = results / "evil"
     shutil.copytree(quickstart, folder)
     info = fm.read_run(folder)
-    info["scenario"] |= {"name": EVIL, "description": "<!--<b>bold</script><img src=x onerror=alert(2)>"}
+    info["scenario"] |= {
+        "name": EVIL,
+        "description": "<!--<b>bold</script><img src=x onerror=alert(2)>",
+    }
     info["versions"] |= {EVIL: EVIL}
     (folder / "run.json").write_text(json.dumps(info))
     rounds = fm.read_events(folder, "round")
-    names = pa.array([EVIL, "</script><img src=x onerror=alert(2)>"] * rounds.num_rows)[: rounds.num_rows]
+    names = pa.array([EVIL, "</script><img src=x onerror=alert(2)>"] * rounds.num_rows)[
+        : rounds.num_rows
+    ]
     part = next((folder / "events" / "kind=round").glob("part-*.parquet"))
     pq.write_table(rounds.set_column(rounds.column_names.index("buyer"), "buyer", names), part)
     return folder
@@ -64,8 +68,15 @@ def evil(quickstart, results):
 def probe_file(results):
     market = load_scenario(ROOT / "scenarios/quickstart.toml")
     truth, factor = draw_markets(market, 6, None, 0)
-    found = fm.strategy.probe(fm.auctions.create("all-in"), truth, factor * truth.total_value(), seed=0, effort="quick")
-    facts = {"auction": "all-in", "scenario": market.name, "scenario_sha256": market.digest(), "effort": "quick"}
+    found = fm.strategy.probe(
+        fm.auctions.create("all-in"), truth, factor * truth.total_value(), seed=0, effort="quick"
+    )
+    facts = {
+        "auction": "all-in",
+        "scenario": market.name,
+        "scenario_sha256": market.digest(),
+        "effort": "quick",
+    }
     return write_probe(found, results / "lies.parquet", facts)
 
 
@@ -79,7 +90,9 @@ def study(results):
     folder = results / "study"
     folder.mkdir()
     finding = Finding(rows, Plot("names", "gain", "auction", "names", "gain"), ["Names pay."])
-    study_report.write(finding, load_scenario(ROOT / "scenarios/studies/false-names.toml"), folder, 1.0)
+    study_report.write(
+        finding, load_scenario(ROOT / "scenarios/studies/false-names.toml"), folder, 1.0
+    )
     return folder
 
 
@@ -100,7 +113,14 @@ def sweep_in(folder, shift=0.0):
                     }
                 )  # fmt: skip
     rows.append(
-        rows[-1] | {"run": "run-999", "outcome": "failed", "stage": "auction", "message": EVIL, "mean_error_bound": None}
+        rows[-1]
+        | {
+            "run": "run-999",
+            "outcome": "failed",
+            "stage": "auction",
+            "message": EVIL,
+            "mean_error_bound": None,
+        }
     )
     folder.mkdir()
     scenario = load_scenario(ROOT / "scenarios/quickstart.toml").as_dict()

@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 
 from flmarket_sim.report import figures
-from flmarket_sim.study.contract import Plot
+from flmarket_sim.studies.study import Plot
 
 
 def test_a_logarithmic_axis_shows_every_panel_whole(tmp_path, monkeypatch):

@@ -8,7 +8,9 @@ from flmarket_sim.report.html import page
 
 from .conftest import EVIL
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 DRIVER = shutil.which("chromedriver")
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
@@ -18,7 +20,9 @@ FLAGS = (
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed (requirements-dev.txt)")
+    webdriver = pytest.importorskip(
+        "selenium.webdriver", reason="selenium is not installed (requirements-dev.txt)"
+    )
     if not CHROMIUM or not DRIVER:
         pytest.skip("there is no chromium with its chromedriver on this machine")
     options = webdriver.ChromeOptions()
@@ -42,9 +46,13 @@ def opened(browser, tmp_path):
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
         browser.get(file.as_uri())
-        browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+        browser.execute_async_script(
+            "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
+        )
         assert browser.execute_script("return document.documentElement.dataset.ready") == "yes"
-        assert browser.get_log("browser") == []  # no error, and nothing that the policy had to refuse
+        assert (
+            browser.get_log("browser") == []
+        )  # no error, and nothing that the policy had to refuse
         return browser
 
     return show
@@ -104,9 +112,14 @@ def test_dark_and_light_differ_and_the_button_changes_them(opened, quickstart):
     assert browser.execute_script(paper) == light
 
 
-def test_on_a_phone_nothing_sticks_out_and_a_screenshot_shows_figures(opened, liars, probe_file, study, sweep, tmp_path):
+def test_on_a_phone_nothing_sticks_out_and_a_screenshot_shows_figures(
+    opened, liars, probe_file, study, sweep, tmp_path
+):
     for inputs in ((liars,), (probe_file,), (study,), (sweep,), (liars, sweep)):
         browser = opened(*inputs, width=390)
         assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
         assert all(svg.size["height"] > 50 for svg in of(browser, ".figure > svg"))
-        assert browser.save_screenshot(str(tmp_path / "phone.png")) and (tmp_path / "phone.png").stat().st_size > 5_000
+        assert (
+            browser.save_screenshot(str(tmp_path / "phone.png"))
+            and (tmp_path / "phone.png").stat().st_size > 5_000
+        )

@@ -17,13 +17,15 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog import read_ledger
 from flmarket_sim.report.html import page, sources
 from flmarket_sim.report.html.parts import POINTS, evenly
+from tests.support.paths import ROOT
 
-from ..conftest import ROOT
 from .conftest import EVIL, sweep_in
 
 
 def data_of(html):
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)[1])
+    return json.loads(
+        re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)[1]
+    )
 
 
 def chart(data, id):
@@ -36,13 +38,23 @@ def table(data, id):
 
 def flmarket(*arguments, cwd=ROOT):
     program = os.path.join(os.path.dirname(sys.executable), "flmarket")
-    return subprocess.run([program, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [program, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=120
+    )
 
 
 def test_a_run_shows_every_figure_with_the_numbers_of_the_log(quickstart):
     data = data_of(page.make([quickstart]))
     ids = [one["id"] for one in data["charts"]]
-    assert ids == ["error-by-budget", "error-by-round", "accuracy", "money", "payments", "privacy", "timeline"]
+    assert ids == [
+        "error-by-budget",
+        "error-by-round",
+        "accuracy",
+        "money",
+        "payments",
+        "privacy",
+        "timeline",
+    ]
     rounds = fm.read_events(quickstart, "round").to_pylist()
     drawn = chart(data, "error-by-budget")["series"][0]["points"]
     assert np.allclose(drawn, [[row["budget"], row["error_bound"]] for row in rounds], rtol=1e-5)
@@ -59,7 +71,10 @@ def test_a_run_shows_every_figure_with_the_numbers_of_the_log(quickstart):
 def test_a_run_says_where_it_comes_from(quickstart):
     info = fm.read_run(quickstart)
     told = dict(map(tuple, data_of(page.make([quickstart]))["provenance"]["rows"]))
-    assert told["scenario sha256"] == info["scenario_sha256"] and told["log sha256"] == info["log"]["sha256"]
+    assert (
+        told["scenario sha256"] == info["scenario_sha256"]
+        and told["log sha256"] == info["log"]["sha256"]
+    )
     assert told["seed"] == "1" and told["numpy version"] == info["versions"]["numpy"]
 
 
@@ -86,7 +101,9 @@ def test_a_probe_shows_the_best_lies(probe_file):
 
 def test_a_study_shows_its_rows_its_words_and_its_own_figure(study):
     data = data_of(page.make([study]))
-    assert data["sentences"] == ["Names pay."] and data["pictures"][0]["address"].startswith("data:image/svg+xml;base64,")
+    assert data["sentences"] == ["Names pay."] and data["pictures"][0]["address"].startswith(
+        "data:image/svg+xml;base64,"
+    )
     drawn = chart(data, "study-gain")
     assert drawn["kind"] == "line" and drawn["x_label"] == "names" and len(drawn["series"]) == 2
     assert table(data, "study")["rows"][0][2] == {"mean": 0.2, "low": 0.05, "high": 0.4}
@@ -95,8 +112,15 @@ def test_a_study_shows_its_rows_its_words_and_its_own_figure(study):
 def test_a_sweep_shows_totals_against_its_axes_with_intervals_over_seeds(sweep):
     data = data_of(page.make([sweep]))
     drawn = chart(data, "sweep-mean_error_bound")
-    assert drawn["x_label"] == "budget.factor" and [one["name"] for one in drawn["series"]] == ["all-in", "pay-as-bid"]
-    assert all(len(point) == 4 and point[2] < point[1] < point[3] for one in drawn["series"] for point in one["points"])
+    assert drawn["x_label"] == "budget.factor" and [one["name"] for one in drawn["series"]] == [
+        "all-in",
+        "pay-as-bid",
+    ]
+    assert all(
+        len(point) == 4 and point[2] < point[1] < point[3]
+        for one in drawn["series"]
+        for point in one["points"]
+    )
     difference = table(data, "paired")
     error = difference["rows"][0][difference["columns"].index("mean error bound")]
     assert error == pytest.approx({"mean": -0.5, "low": -0.5, "high": -0.5})  # luck is paired away
@@ -106,14 +130,19 @@ def test_a_sweep_shows_totals_against_its_axes_with_intervals_over_seeds(sweep):
 def test_runs_in_one_world_are_compared_in_pairs(quickstart, paid_as_bid):
     data = data_of(page.make([quickstart, paid_as_bid]))
     assert [one["name"] for one in chart(data, "error-by-budget")["series"]] == ["quick", "as-bid"]
-    spent = [[row["spent"] for row in fm.read_events(run, "round").to_pylist()] for run in (quickstart, paid_as_bid)]
+    spent = [
+        [row["spent"] for row in fm.read_events(run, "round").to_pylist()]
+        for run in (quickstart, paid_as_bid)
+    ]
     row = next(row for row in table(data, "paired-run")["rows"] if row[0] == "money spent")
     assert np.isclose(row[1]["mean"], np.mean(spent[1]) - np.mean(spent[0]), rtol=1e-4)
     assert data["settings"]["rows"][0] == ["auction.name", "yes", "all-in-critical", "pay-as-bid"]
 
 
 def test_runs_in_different_worlds_have_no_paired_difference(quickstart, liars):
-    assert all(one["id"] != "paired-run" for one in data_of(page.make([quickstart, liars]))["tables"])
+    assert all(
+        one["id"] != "paired-run" for one in data_of(page.make([quickstart, liars]))["tables"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +153,9 @@ def test_runs_in_different_worlds_have_no_paired_difference(quickstart, liars):
         {"delay": {"name": "constant", "seconds": 9.0}},
     ],
 )
-def test_other_budgets_buyers_or_delays_are_another_world(quickstart, paid_as_bid, tmp_path, change):
+def test_other_budgets_buyers_or_delays_are_another_world(
+    quickstart, paid_as_bid, tmp_path, change
+):
     """Two buyers of the same names and budgets are one world; whatever else the luck depends on makes another."""
     infos = []
     for name, source in (("one", quickstart), ("two", paid_as_bid)):
@@ -141,7 +172,11 @@ def test_other_budgets_buyers_or_delays_are_another_world(quickstart, paid_as_bi
         infos.append(info)
     for changed in (False, True):
         if changed:
-            place = infos[1]["scenario"]["market"] if "delay" in change else infos[1]["scenario"]["buyers"][0]
+            place = (
+                infos[1]["scenario"]["market"]
+                if "delay" in change
+                else infos[1]["scenario"]["buyers"][0]
+            )
             place |= change
         for name, info in zip(("one", "two"), infos, strict=True):
             (tmp_path / name / "run.json").write_text(json.dumps(info))
@@ -153,7 +188,11 @@ def test_accuracies_of_one_run_have_no_interval(quickstart, paid_as_bid):
     """They are one curve: rounds that follow each other are no replications."""
     data = data_of(page.make([quickstart, paid_as_bid]))
     row = next(row for row in table(data, "side-run")["rows"] if row[0] == "last accuracy")
-    measured = [r["accuracy"] for r in fm.read_events(quickstart, "round").to_pylist() if r["accuracy"] is not None]
+    measured = [
+        r["accuracy"]
+        for r in fm.read_events(quickstart, "round").to_pylist()
+        if r["accuracy"] is not None
+    ]
     assert row[1]["mean"] == pytest.approx(measured[-1], rel=1e-3) and row[1]["low"] is None
     assert all("accuracy" not in row[0] for row in table(data, "paired-run")["rows"])
 
@@ -163,11 +202,18 @@ def test_sweeps_over_other_axes_are_not_compared(sweep, tmp_path):
     file = other / "summary.parquet"
     found = pq.ParquetFile(file).read()
     pq.write_table(
-        found.rename_columns([name.replace("budget.factor", "owners.availability") for name in found.column_names]), file
+        found.rename_columns(
+            [name.replace("budget.factor", "owners.availability") for name in found.column_names]
+        ),
+        file,
     )
     data = data_of(page.make([sweep, other]))
     assert all(one["id"] != "paired-sweep" for one in data["tables"])
-    drawn = [one for one in data["charts"] if one["title"] == chart(data, "sweep-mean_error_bound")["title"]]
+    drawn = [
+        one
+        for one in data["charts"]
+        if one["title"] == chart(data, "sweep-mean_error_bound")["title"]
+    ]
     assert [one["x_label"] for one in drawn] == ["budget.factor", "owners.availability"]
 
 
@@ -181,11 +227,16 @@ def test_an_axis_of_ranges_is_an_axis_of_names(sweep, tmp_path):
     shutil.copytree(sweep, tmp_path / "ranges")
     file = tmp_path / "ranges" / "summary.parquet"
     rows = [
-        row | {"budget.factor": json.dumps([0.1, row["budget.factor"]])} for row in pq.ParquetFile(file).read().to_pylist()
+        row | {"budget.factor": json.dumps([0.1, row["budget.factor"]])}
+        for row in pq.ParquetFile(file).read().to_pylist()
     ]
     pq.write_table(pa.Table.from_pylist(rows), file)
     drawn = chart(data_of(page.make([tmp_path / "ranges"])), "sweep-mean_error_bound")
-    assert drawn["kind"] == "bars" and [one["name"] for one in drawn["series"]] == ["[0.1, 0.3]", "[0.1, 0.6]", "[0.1, 0.9]"]
+    assert drawn["kind"] == "bars" and [one["name"] for one in drawn["series"]] == [
+        "[0.1, 0.3]",
+        "[0.1, 0.6]",
+        "[0.1, 0.9]",
+    ]
 
 
 def test_names_are_never_markup(evil, sweep, study):
@@ -197,7 +248,9 @@ def test_names_are_never_markup(evil, sweep, study):
     assert data["title"] == EVIL and EVIL in table(data, "means")["columns"]
 
 
-def test_hostile_names_stay_names_in_every_place(evil, liars, sweep, probe_file, study, results, tmp_path):
+def test_hostile_names_stay_names_in_every_place(
+    evil, liars, sweep, probe_file, study, results, tmp_path
+):
     """Files, directories, plug-ins, behaviours, buyers, axes, words of a study, messages of failed runs."""
     attack = "<img src=x onerror=alert(3)>"
     named = tmp_path / attack
@@ -222,11 +275,16 @@ def test_hostile_names_stay_names_in_every_place(evil, liars, sweep, probe_file,
         for row in summary.to_pylist()
     ]
     pq.write_table(pa.Table.from_pylist(rows), swept / "summary.parquet")
-    facts = json.loads((asked / "study.json").read_text()) | {"sentences": [attack], "seconds": attack}
+    facts = json.loads((asked / "study.json").read_text()) | {
+        "sentences": [attack],
+        "seconds": attack,
+    }
     (asked / "study.json").write_text(json.dumps(facts))
     probe = named / f"{attack}.parquet"
     found = pq.ParquetFile(probe_file).read()
-    told = json.dumps({"auction": attack, "scenario": attack, "effort": attack, attack: attack, "seed": 0})
+    told = json.dumps(
+        {"auction": attack, "scenario": attack, "effort": attack, attack: attack, "seed": 0}
+    )
     pq.write_table(found.replace_schema_metadata({"flmarket_probe": "1", "facts": told}), probe)
     for inputs in ([lies], [swept], [asked], [probe], [lies, swept, asked, probe]):
         html = page.make(inputs)
@@ -238,14 +296,19 @@ def test_the_page_loads_nothing(quickstart):
     html = page.make([quickstart])
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', html)[1]
     assert policy.startswith("default-src 'none'") and "unsafe" not in policy
-    assert "http://" not in html.replace("http://www.w3.org/2000/svg", "") and "https://" not in html
+    assert (
+        "http://" not in html.replace("http://www.w3.org/2000/svg", "") and "https://" not in html
+    )
     assert "innerHTML" not in html and "document.write" not in html
 
 
 def test_many_points_are_thinned_evenly_and_that_is_said():
     kept = evenly(range(100_000), POINTS)
     assert (
-        len(kept) == POINTS and kept[0] == 0 and kept[-1] == 99_999 and 49 <= min(np.diff(kept)) <= max(np.diff(kept)) <= 51
+        len(kept) == POINTS
+        and kept[0] == 0
+        and kept[-1] == 99_999
+        and 49 <= min(np.diff(kept)) <= max(np.diff(kept)) <= 51
     )
 
 
@@ -293,6 +356,9 @@ def test_the_command_writes_into_the_directory_and_nothing_over(quickstart, paid
     again = flmarket("report", run)
     assert again.returncode == 2 and "--force" in again.stderr and "Traceback" not in again.stderr
     assert flmarket("report", run, "--force").returncode == 0
-    assert flmarket("report", run, paid_as_bid, cwd=tmp_path).returncode == 0 and (tmp_path / "report.html").exists()
+    assert (
+        flmarket("report", run, paid_as_bid, cwd=tmp_path).returncode == 0
+        and (tmp_path / "report.html").exists()
+    )
     wrong = flmarket("report", tmp_path / "nowhere")
     assert wrong.returncode == 2 and "there is no" in wrong.stderr

@@ -3,14 +3,18 @@
 import pytest
 
 from flmarket_sim.errors import InputError
-from flmarket_sim.report.study import read_study, run_study
-from flmarket_sim.scenario_file import load_scenario
-
-from ..conftest import ROOT
+from flmarket_sim.report.study_folder import read_study, run_study
+from flmarket_sim.scenario.scenario_file import load_scenario
+from tests.support.paths import ROOT
 
 
 def test_what_a_study_found_is_read_back(tmp_path):
-    settings = ["data.name=synthetic", "study.profiles=2", 'study.auctions=["posted-price"]', "study.max_sweeps=1"]
+    settings = [
+        "data.name=synthetic",
+        "study.profiles=2",
+        'study.auctions=["posted-price"]',
+        "study.max_sweeps=1",
+    ]
     scenario = load_scenario(ROOT / "scenarios/studies/rest-point.toml", settings)
     finding, seconds = run_study(scenario, tmp_path / "study")
     kept = read_study(tmp_path / "study")

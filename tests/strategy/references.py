@@ -14,10 +14,15 @@ SHARES = np.linspace(0.1, 1.0, 13)
 
 
 def true_value(truth, k, i, loss, size):
-    family, rate = fm.strategy.lies.valuation.FAMILIES[truth.family[k, i]], truth.rate[k, i]
+    family, rate = fm.owners.valuation.FAMILIES[truth.family[k, i]], truth.rate[k, i]
     if family == "step":
         return rate * truth.data_size[k, i] * truth.privacy_budget[k, i] * (loss > 0)
-    unit = {"linear": 2 * loss, "quadratic": loss**2, "sqrt": 2 * loss**0.5, "exponential": np.exp(loss) - 1}[family]
+    unit = {
+        "linear": 2 * loss,
+        "quadratic": loss**2,
+        "sqrt": 2 * loss**0.5,
+        "exponential": np.exp(loss) - 1,
+    }[family]
     return rate * size * unit
 
 
@@ -27,7 +32,12 @@ def best_of_all(name, truth, money, k, i):
     The classical auctions read nothing else of a report.
     """
     n = truth.shape[1]
-    values = np.array([true_value(truth, k, j, truth.privacy_budget[k, j], truth.data_size[k, j]) for j in range(n)])
+    values = np.array(
+        [
+            true_value(truth, k, j, truth.privacy_budget[k, j], truth.data_size[k, j])
+            for j in range(n)
+        ]
+    )
     budgets, sizes = truth.privacy_budget[k].copy(), truth.data_size[k].copy()
 
     def utility(value, budget, size):

@@ -6,22 +6,23 @@ import numpy as np
 import pytest
 
 import flmarket_sim as fm
-from flmarket_sim import registry
 from flmarket_sim.errors import InputError, ScenarioError
-from flmarket_sim.population import Population
-from flmarket_sim.scenario_file import load_scenario, parse_scenario
-from flmarket_sim.strategy.behaviours import Feedback, View
+from flmarket_sim.owners.population import Population
+from flmarket_sim.owners.valuation import FAMILIES
+from flmarket_sim.plugins import registry
+from flmarket_sim.scenario.scenario_file import load_scenario, parse_scenario
+from flmarket_sim.strategy.behaviours import CohortView, Feedback
+from flmarket_sim.strategy.behaviours.behaviour import check_told
 from flmarket_sim.strategy.behaviours.coalition import settled
-from flmarket_sim.strategy.behaviours.contract import check_told
-from flmarket_sim.strategy.behaviours.grid import OwnerRows
-from flmarket_sim.valuation import FAMILIES
-
-from ..conftest import ROOT
+from flmarket_sim.strategy.behaviours.strategy_grid import OwnerRows
+from tests.support.paths import ROOT
 
 OPTIONS = {"scale": {"factor": 2.0}, "pretend": {"family": "quadratic"}}
 
 
-def view(n=6, mine=(0, 2, 5), families=FAMILIES, auction="pay-as-bid", number=0, sizes=None, seed=0):
+def view(
+    n=6, mine=(0, 2, 5), families=FAMILIES, auction="pay-as-bid", number=0, sizes=None, seed=0
+):
     """A market of n owners out of 20, of whom `mine` have the behaviour."""
     rng = np.random.default_rng(seed)
     code = rng.integers(0, len(families), 20)
@@ -35,7 +36,7 @@ def view(n=6, mine=(0, 2, 5), families=FAMILIES, auction="pay-as-bid", number=0,
     asked, slots = people.profiles(owners), np.array(mine)
     bids = asked.bids(8)
     budget = 0.5 * float(asked.total_value()[0])
-    return View(
+    return CohortView(
         number,
         0,
         owners[slots],
@@ -67,24 +68,35 @@ def test_family_and_rate_in_the_log_describe_the_report(name):
     seen = view(20, tuple(range(20)))
     options = OPTIONS | {"shade": {"privacy_budget": 0.5, "data_size": 0.5}}
     told = registry.behaviours.create(name, **options.get(name, {})).report(seen)
-    described = fm.Profiles(np.asarray(told.family)[None], told.rate[None], told.privacy_budget[None], told.data_size[None])
+    described = fm.Profiles(
+        np.asarray(told.family)[None],
+        told.rate[None],
+        told.privacy_budget[None],
+        told.data_size[None],
+    )
     assert described.bids(8).values[0] == pytest.approx(told.values)
 
 
 def test_scaling_moves_values_only_and_shading_keeps_them_true():
     seen = view(20, tuple(range(20)))
     scaled = registry.behaviours.create("scale", factor=3.0).report(seen)
-    assert np.array_equal(scaled.values, 3.0 * seen.values) and np.array_equal(scaled.privacy_budget, seen.privacy_budget)
+    assert np.array_equal(scaled.values, 3.0 * seen.values) and np.array_equal(
+        scaled.privacy_budget, seen.privacy_budget
+    )
     shaded = registry.behaviours.create("shade", privacy_budget=0.5).report(seen)
     assert np.array_equal(shaded.privacy_budget, 0.5 * seen.privacy_budget)
-    assert shaded.values[:, 7] == pytest.approx(seen.values[:, 3])  # all of half a budget is half of the whole one
+    assert shaded.values[:, 7] == pytest.approx(
+        seen.values[:, 3]
+    )  # all of half a budget is half of the whole one
 
 
 def test_who_pretends_to_be_exponential_with_a_huge_budget_is_refused():
     people = Population(np.zeros(2, np.int8), np.ones(2), np.full(2, 800.0), np.full(2, 5))
     asked = people.profiles(np.arange(2))
     rng, auction = np.random.default_rng(0), fm.auctions.create("all-in")
-    seen = View(0, 0, np.arange(2), np.arange(2), 10.0, auction, rng, asked, asked.bids(8), people)
+    seen = CohortView(
+        0, 0, np.arange(2), np.arange(2), 10.0, auction, rng, asked, asked.bids(8), people
+    )
     with pytest.raises(InputError, match="beyond all money"):
         registry.behaviours.create("pretend", family="exponential").report(seen)
 
@@ -108,9 +120,11 @@ def test_a_best_response_against_the_prior_does_not_look_at_the_others():
     one, other = (view(6, seed=0), view(6, (0,), seed=0))
     rates = one.asked.rate.copy()
     rates[0, 1] = 1e-3  # a rival changes; only who knows her can answer to that
-    changed = fm.Profiles(other.asked.family, rates, other.asked.privacy_budget, other.asked.data_size)
+    changed = fm.Profiles(
+        other.asked.family, rates, other.asked.privacy_budget, other.asked.data_size
+    )
     seen = [
-        View(
+        CohortView(
             0,
             0,
             other.owners,
@@ -124,7 +138,10 @@ def test_a_best_response_against_the_prior_does_not_look_at_the_others():
         )
         for asked in (other.asked, changed)
     ]
-    blind = [registry.behaviours.create("best-response", knows="prior", samples=3).report(s) for s in seen]
+    blind = [
+        registry.behaviours.create("best-response", knows="prior", samples=3).report(s)
+        for s in seen
+    ]
     assert np.array_equal(blind[0].values, blind[1].values)
 
 
@@ -134,13 +151,26 @@ def test_a_coalition_earns_together_at_least_what_the_truth_would():
 
     def earned(values, budget, size):
         all_values, all_budget, all_size = (
-            part.copy() for part in (seen.truthful.values, seen.truthful.privacy_budget, seen.truthful.data_size)
+            part.copy()
+            for part in (
+                seen.truthful.values,
+                seen.truthful.privacy_budget,
+                seen.truthful.data_size,
+            )
         )
-        all_values[0, seen.slots], all_budget[0, seen.slots], all_size[0, seen.slots] = values, budget, size
+        all_values[0, seen.slots], all_budget[0, seen.slots], all_size[0, seen.slots] = (
+            values,
+            budget,
+            size,
+        )
         outcome = seen.auction.decide(
-            fm.BidBatch(all_values, all_budget, all_size), np.array([seen.budget]), np.random.default_rng(0)
+            fm.BidBatch(all_values, all_budget, all_size),
+            np.array([seen.budget]),
+            np.random.default_rng(0),
         )
-        return seen.asked.utility(outcome.privacy_loss, outcome.payment, all_size)[0, seen.slots].sum()
+        return seen.asked.utility(outcome.privacy_loss, outcome.payment, all_size)[
+            0, seen.slots
+        ].sum()
 
     honest = earned(seen.values, seen.privacy_budget, seen.data_size)
     assert earned(told.values, told.privacy_budget, told.data_size) > honest + 1.0
@@ -151,7 +181,9 @@ def test_debts_are_settled_with_few_payments():
     moves = settled([10, 11, 12, 13], owed)
     for person, amount in zip([10, 11, 12, 13], owed, strict=True):
         assert (
-            sum(m for _, payee, m in moves if payee == person) - sum(m for payer, _, m in moves if payer == person) == amount
+            sum(m for _, payee, m in moves if payee == person)
+            - sum(m for payer, _, m in moves if payer == person)
+            == amount
         )
     assert len(moves) <= 3
 
@@ -168,11 +200,15 @@ def test_weights_multiply_by_what_a_strategy_paid():
     scores = behaviour.scores.table[0]
     assert scores[chosen] == pytest.approx(0.5 * 0.4 / 0.5) and scores[1 - chosen] == 0.0
     weight = np.exp(scores[chosen])
-    assert behaviour.chances(np.array([0]))[0, chosen] == pytest.approx(0.8 * weight / (weight + 1) + 0.1)
+    assert behaviour.chances(np.array([0]))[0, chosen] == pytest.approx(
+        0.8 * weight / (weight + 1) + 0.1
+    )
 
 
 def test_a_bandit_tries_everything_once_and_then_what_paid():
-    behaviour = registry.behaviours.create("bandit", factors=[0.5, 1.0, 2.0], privacy_budget=[1.0], epsilon=0.0)
+    behaviour = registry.behaviours.create(
+        "bandit", factors=[0.5, 1.0, 2.0], privacy_budget=[1.0], epsilon=0.0
+    )
     played = []
     for number in range(6):
         seen = view(6, (0,), number=number)
@@ -241,14 +277,19 @@ counterfactual = "yes"
 
 
 def test_shares_that_sum_to_one_are_fine_whatever_the_rounding():
-    text = "".join(f'[[owners.behaviours]]\nname = "truthful"\nshare = {share}\n' for share in [0.1] * 10)
+    text = "".join(
+        f'[[owners.behaviours]]\nname = "truthful"\nshare = {share}\n' for share in [0.1] * 10
+    )
     assert len(parse_scenario(text).owners.behaviours) == 10
 
 
 def test_a_scenario_without_behaviours_has_the_hash_it_always_had():
     digest = "bc37ac960b0f6f9c"
     assert fm.Scenario().digest().startswith(digest)
-    assert parse_scenario("[market]\ncounterfactual = false\n[owners]\nbehaviours = []").digest() == fm.Scenario().digest()
+    assert (
+        parse_scenario("[market]\ncounterfactual = false\n[owners]\nbehaviours = []").digest()
+        == fm.Scenario().digest()
+    )
     lying = parse_scenario('[[owners.behaviours]]\nname = "scale"\nfactor = 2.0\nshare = 0.5')
     assert lying.digest() != fm.Scenario().digest()
     assert parse_scenario("[market]\ncounterfactual = true").digest() != fm.Scenario().digest()
@@ -256,5 +297,7 @@ def test_a_scenario_without_behaviours_has_the_hash_it_always_had():
 
 def test_the_study_of_liars_has_every_kind_of_lie():
     scenario = load_scenario(ROOT / "scenarios/studies/liars.toml")
-    assert {b.name for b in scenario.owners.behaviours} | {"truthful"} == set(registry.behaviours.names())
+    assert {b.name for b in scenario.owners.behaviours} | {"truthful"} == set(
+        registry.behaviours.names()
+    )
     assert scenario.market.counterfactual

@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 
 import flmarket_sim as fm
-from flmarket_sim.auctions.contract import Outcome
+from flmarket_sim.auctions.auction import Outcome
 from flmarket_sim.errors import InputError
-from flmarket_sim.strategy.effort import EFFORTS
+from flmarket_sim.owners.valuation import FAMILIES
 from flmarket_sim.strategy.payoff import Payoff, draws_numbers, expected_utility
 from flmarket_sim.strategy.probe_file import read_probe, write_probe
 from flmarket_sim.strategy.search import STAGES, best_reports
-from flmarket_sim.valuation import FAMILIES
+from flmarket_sim.strategy.search_effort import EFFORTS
+from tests.support.paths import ROOT
+from tests.support.profiles import random_profiles
 
-from ..conftest import ROOT, random_profiles
 from .references import best_of_all, best_two_step
 
 SMOOTH = ("linear", "quadratic", "sqrt", "exponential")
@@ -30,7 +31,9 @@ def tiny(seed, markets=6, n=3, families=FAMILIES):
     return truth, rng.uniform(0.2, 1.5, markets) * truth.total_value()
 
 
-@pytest.mark.parametrize("name", ["all-in", "all-in-critical", "proportional-share", "fair-query", "pay-as-bid"])
+@pytest.mark.parametrize(
+    "name", ["all-in", "all-in-critical", "proportional-share", "fair-query", "pay-as-bid"]
+)
 @pytest.mark.parametrize("n", [2, 3])
 def test_exhaustive_search_of_small_markets_never_beats_it_by_one_per_cent(name, n):
     truth, money = tiny(n, markets=4, n=n)
@@ -40,7 +43,9 @@ def test_exhaustive_search_of_small_markets_never_beats_it_by_one_per_cent(name,
             honest, best = best_of_all(name, truth, money, k, i)
             assert found.truthful_utility[k, i] == pytest.approx(honest, abs=1e-9 * money[k])
             gain = max(best - honest, 0.0)
-            assert found.gain[k, i] >= 0.99 * gain - 1e-9 * money[k], f"market {k}, owner {i}: {gain}"
+            assert found.gain[k, i] >= 0.99 * gain - 1e-9 * money[k], (
+                f"market {k}, owner {i}: {gain}"
+            )
 
 
 @pytest.mark.parametrize("name", ["posted-price", "dm-regretnet"])
@@ -52,7 +57,9 @@ def test_tables_with_a_jump_never_beat_it_by_one_per_cent(name):
         for i in range(3):
             best = best_two_step(auction, truth, money, k, i, 8)
             gain = max(best - found.truthful_utility[k, i], 0.0)
-            assert found.gain[k, i] >= 0.99 * gain - 1e-9 * money[k], f"market {k}, owner {i}: {gain}"
+            assert found.gain[k, i] >= 0.99 * gain - 1e-9 * money[k], (
+                f"market {k}, owner {i}: {gain}"
+            )
 
 
 @pytest.mark.parametrize("name", ["all-in-critical", "proportional-share"])
@@ -79,15 +86,21 @@ def test_the_truth_is_never_beaten_by_itself_and_every_effort_is_at_least_as_goo
             lying = found.stage > 0
             parts = np.any(list(found.false_parts().values()), axis=0)
             assert (parts == lying).all() and (found.gain[~lying] == 0).all()
-            assert (found.privacy_budget <= truth.privacy_budget).all() and (found.data_size >= 1).all()
-            assert (found.data_size <= truth.data_size).all() and (np.diff(found.values, axis=2) >= 0).all()
+            assert (found.privacy_budget <= truth.privacy_budget).all() and (
+                found.data_size >= 1
+            ).all()
+            assert (found.data_size <= truth.data_size).all() and (
+                np.diff(found.values, axis=2) >= 0
+            ).all()
 
 
 def test_the_same_seed_finds_the_same_lies_and_they_replay():
     truth, money = tiny(9, n=4)
     for name in ("all-in", "dm-regretnet"):
         auction = fm.auctions.create(name)
-        one, two = (fm.strategy.probe(auction, truth, money, seed=3, effort="quick") for _ in range(2))
+        one, two = (
+            fm.strategy.probe(auction, truth, money, seed=3, effort="quick") for _ in range(2)
+        )
         assert (one.values == two.values).all() and (one.best_utility == two.best_utility).all()
         for k, i in np.argwhere(one.stage > 0)[:10]:
             honest, lying = one.replay(auction, k, i)
@@ -102,7 +115,16 @@ def test_a_probe_survives_its_file(tmp_path):
     path = write_probe(found, tmp_path / "a b" / "probe.parquet", {"auction": "all-in"})
     again, facts = read_probe(path)
     assert facts == {"auction": "all-in", "seed": 5}
-    for column in ("truthful_utility", "best_utility", "cost", "values", "privacy_budget", "data_size", "stage", "budget"):
+    for column in (
+        "truthful_utility",
+        "best_utility",
+        "cost",
+        "values",
+        "privacy_budget",
+        "data_size",
+        "stage",
+        "budget",
+    ):
         assert (getattr(again, column) == getattr(found, column)).all(), column
     assert again.mean_relative_gain() == found.mean_relative_gain()
     (tmp_path / "torn.parquet").write_bytes(path.read_bytes()[:200])
@@ -131,7 +153,9 @@ def test_a_lottery_is_judged_by_its_mean_and_luck_is_no_lie():
     truth, money = tiny(11, markets=5, families=("step",))
     assert draws_numbers(Coin(), truth.bids(), money)
     lucky = fm.strategy.probe(Coin(fixed=1.0), truth, 3 * money, effort="quick")
-    assert (lucky.gain == 0).all(), "a price that no report moves cannot be lied to, whatever single draws say"
+    assert (lucky.gain == 0).all(), (
+        "a price that no report moves cannot be lied to, whatever single draws say"
+    )
     paid = fm.strategy.probe(Coin(), truth, 3 * money, effort="quick")
     assert (paid.relative_gain > 0.1).mean() > 0.5, "being paid as asked invites asking more"
 
@@ -144,20 +168,32 @@ def test_the_mean_of_a_learned_lottery_is_its_expectation():
     utility, _ = expected_utility(auction, truth, bids, money)
     many = np.repeat([0, 1], 4000)
     drawn = auction.decide(bids.take(many), money[many], np.random.default_rng(1))
-    sampled = truth.take(many).utility(drawn.privacy_loss, drawn.payment).reshape(2, 4000, 10).mean(axis=1)
+    sampled = (
+        truth.take(many)
+        .utility(drawn.privacy_loss, drawn.payment)
+        .reshape(2, 4000, 10)
+        .mean(axis=1)
+    )
     assert sampled == pytest.approx(utility, abs=0.05 * np.abs(utility).max())
 
 
 def test_one_report_for_many_markets_is_judged_by_its_mean():
     truth, money = tiny(13, markets=1, families=("step",))
-    other = fm.Profiles(truth.family, [[truth.rate[0, 0], 0.1, 3.0]], truth.privacy_budget, truth.data_size)
+    other = fm.Profiles(
+        truth.family, [[truth.rate[0, 0], 0.1, 3.0]], truth.privacy_budget, truth.data_size
+    )
     columns = ("family", "rate", "privacy_budget", "data_size")
-    both = fm.Profiles(*(np.concatenate([getattr(t, column) for t in (truth, other)]) for column in columns))
+    both = fm.Profiles(
+        *(np.concatenate([getattr(t, column) for t in (truth, other)]) for column in columns)
+    )
     auction, owner = fm.auctions.create("pay-as-bid"), np.array([0])
     found = best_reports(auction, both, both.bids(), np.repeat(money, 2), owner, samples=2)
     payoff = Payoff(auction, both, both.bids(), np.repeat(money, 2), np.array([0, 0]))
-    twice = fm.strategy.lies.Lies(
-        *(np.repeat(c, 2, axis=0)[None] for c in (found.values, found.privacy_budget, found.data_size))
+    twice = fm.strategy.misreports.Misreports(
+        *(
+            np.repeat(c, 2, axis=0)[None]
+            for c in (found.values, found.privacy_budget, found.data_size)
+        )
     )
     assert payoff(twice)[0].mean() == pytest.approx(found.utility[0])
 
@@ -169,7 +205,10 @@ def test_gradients_of_learned_auctions_point_uphill():
     import torch
 
     bids = truth.bids()
-    tensors = [torch.from_numpy(c.astype(np.float32)) for c in (bids.values, bids.privacy_budget, bids.data_size, money)]
+    tensors = [
+        torch.from_numpy(c.astype(np.float32))
+        for c in (bids.values, bids.privacy_budget, bids.data_size, money)
+    ]
     values = tensors[0].clone().requires_grad_(True)
     chance, payment = auction.relaxed(values, *tensors[1:])
     (chance * payment)[:, 0].sum().backward()
@@ -198,7 +237,11 @@ def test_the_published_weights_can_be_lied_to_far_more_than_published():
         pytest.skip("the authors' weights are not beside the checkout")
     scenario = fm.load_scenario(ROOT / "scenarios/paper/iid.toml", ["seed=777"])
     truth, factor = fm.draw_markets(scenario, 20, None)
-    found = fm.strategy.probe(fm.auctions.create("dm-regretnet", weights=str(weights)), truth, factor * truth.total_value())
+    found = fm.strategy.probe(
+        fm.auctions.create("dm-regretnet", weights=str(weights)),
+        truth,
+        factor * truth.total_value(),
+    )
     assert found.mean_relative_gain().low > 0.25 and found.share_gaining().mean > 0.85
 
 

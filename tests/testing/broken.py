@@ -47,7 +47,9 @@ class LotteryWithExpected(Lottery):
     def expected(self, bids, budget):
         whole = EqualOffers.decide(self, bids, budget, None)
         sold = self.chance * (whole.privacy_loss > 0)
-        return np.stack([1 - sold, sold], axis=2), np.stack([np.zeros(bids.shape), whole.payment], axis=2)
+        return np.stack([1 - sold, sold], axis=2), np.stack(
+            [np.zeros(bids.shape), whole.payment], axis=2
+        )
 
 
 class WrongShape(EqualOffers):
@@ -179,7 +181,9 @@ class RarelyOverspends(Lottery):
 
     def decide(self, bids, budget, rng):
         sure = EqualOffers.decide(self, bids, budget, rng)
-        return Outcome(sure.privacy_loss, sure.payment * np.where(rng.random(bids.shape) < 0.02, 2.0, 1.0))
+        return Outcome(
+            sure.privacy_loss, sure.payment * np.where(rng.random(bids.shape) < 0.02, 2.0, 1.0)
+        )
 
 
 class Underpays(EqualOffers):
@@ -227,7 +231,11 @@ class BoastfulPayAsBid:
     """Pays what is asked, and calls that truthful."""
 
     name = "boastful"
-    guarantees = {"truthful": "single-minded", "individually_rational": "any", "budget_feasible": "any"}
+    guarantees = {
+        "truthful": "single-minded",
+        "individually_rational": "any",
+        "budget_feasible": "any",
+    }
 
     def decide(self, bids, budget, rng):
         return create("pay-as-bid").decide(bids, budget, rng)
@@ -247,7 +255,9 @@ class GreedyLottery(Lottery):
 
     def decide(self, bids, budget, rng):
         outcome = super().decide(bids, budget, rng)
-        return Outcome(outcome.privacy_loss, np.where(outcome.privacy_loss > 0, bids.full_value, 0.0))
+        return Outcome(
+            outcome.privacy_loss, np.where(outcome.privacy_loss > 0, bids.full_value, 0.0)
+        )
 
 
 BROKEN = {  # mechanism -> the one property that must be refuted

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import flmarket_sim as fm
-from flmarket_sim import cli
+from flmarket_sim.cli import main
 from flmarket_sim.errors import InputError
 from flmarket_sim.testing import CheckFailed, check_auction
-from flmarket_sim.testing.audit import promised_by
-from flmarket_sim.testing.case import Case, Told
+from flmarket_sim.testing.auction_audit import promised_by
+from flmarket_sim.testing.violating_market import RelativeMisreport, ViolatingMarket
 
 from . import broken
 
@@ -23,7 +23,9 @@ def all_in():
     return check_auction("all-in", raise_on_failure=False)
 
 
-@pytest.mark.parametrize("mechanism", [broken.EqualOffers, broken.LotteryWithExpected], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "mechanism", [broken.EqualOffers, broken.LotteryWithExpected], ids=lambda m: m.name
+)
 def test_a_sound_mechanism_passes(mechanism):
     report = check_auction(mechanism, markets=20)
     assert report.passed and not report.refuted
@@ -31,11 +33,19 @@ def test_a_sound_mechanism_passes(mechanism):
 
 
 def test_a_sound_lottery_is_not_refuted_by_chance():
-    assert check_auction(broken.Lottery, markets=10, only=["monotone", "anonymous", "individually_rational"]).passed
-    assert check_auction(broken.Lottery, markets=10, only=["truthful"]).verdict("truthful", "single-minded").held
+    assert check_auction(
+        broken.Lottery, markets=10, only=["monotone", "anonymous", "individually_rational"]
+    ).passed
+    assert (
+        check_auction(broken.Lottery, markets=10, only=["truthful"])
+        .verdict("truthful", "single-minded")
+        .held
+    )
 
 
-@pytest.mark.parametrize(("mechanism", "name"), broken.BROKEN.items(), ids=[m.name for m in broken.BROKEN])
+@pytest.mark.parametrize(
+    ("mechanism", "name"), broken.BROKEN.items(), ids=[m.name for m in broken.BROKEN]
+)
 def test_every_check_fails_on_a_mechanism_broken_on_purpose(mechanism, name):
     with pytest.raises(CheckFailed) as told:
         check_auction(mechanism, markets=15, only=[name])
@@ -44,7 +54,9 @@ def test_every_check_fails_on_a_mechanism_broken_on_purpose(mechanism, name):
     refuted = told.value.report.refuted
     assert {verdict.name for verdict in refuted} == {name}
     for verdict in refuted:
-        if verdict.counterexample is None:  # nothing about a market, or changed by the first look at it
+        if (
+            verdict.counterexample is None
+        ):  # nothing about a market, or changed by the first look at it
             assert mechanism in (broken.Vague, broken.Meddles) and verdict.note
         else:
             assert verdict.counterexample.case.n <= 3
@@ -52,14 +64,23 @@ def test_every_check_fails_on_a_mechanism_broken_on_purpose(mechanism, name):
 
 
 def test_most_broken_mechanisms_break_nothing_else():
-    for mechanism in (broken.Neighbourly, broken.WrongExpected, broken.Overspends, broken.TooProud, broken.FirstServed):
+    for mechanism in (
+        broken.Neighbourly,
+        broken.WrongExpected,
+        broken.Overspends,
+        broken.TooProud,
+        broken.FirstServed,
+    ):
         report = check_auction(mechanism, markets=10, raise_on_failure=False)
         assert {verdict.name for verdict in report.refuted} == {broken.BROKEN[mechanism]}
 
 
 def test_what_cannot_be_tried_is_not_called_sound():
     report = check_auction(broken.OwnDice, markets=10, raise_on_failure=False)
-    assert report.verdict("truthful", "any").outcome == "not checked" and report.verdict("contract").outcome == "holds"
+    assert (
+        report.verdict("truthful", "any").outcome == "not checked"
+        and report.verdict("contract").outcome == "holds"
+    )
 
 
 @pytest.mark.parametrize("name", CLASSICAL)
@@ -86,7 +107,9 @@ def test_all_in_is_caught_by_the_claim_of_its_paper(all_in):
     assert example.case.n <= 4
     assert example.replay(fm.auctions.create("all-in")) == pytest.approx(example.violation)
     assert example.replay(fm.auctions.create("all-in-critical")) == 0
-    assert "earns" in str(example) and "Owner" in str(example) and len(str(example).splitlines()) <= 7
+    assert (
+        "earns" in str(example) and "Owner" in str(example) and len(str(example).splitlines()) <= 7
+    )
 
 
 @pytest.mark.parametrize("size", ["certified", "reported"])
@@ -101,13 +124,20 @@ def test_repaired_auctions_pass_for_the_single_minded_and_others_can_still_gain(
     report = check_auction(name)
     assert report.verdict("truthful", "single-minded").outcome == "holds"
     other = report.verdict("truthful", "any")
-    assert other.outcome == "fails" and other.mean > 0.1 and other.counterexample.replay(fm.auctions.create(name)) > 0.1
-    assert "Not promised, and it does not hold" in other.sentence() and "on average" in other.sentence()
+    assert (
+        other.outcome == "fails"
+        and other.mean > 0.1
+        and other.counterexample.replay(fm.auctions.create(name)) > 0.1
+    )
+    assert (
+        "Not promised, and it does not hold" in other.sentence()
+        and "on average" in other.sentence()
+    )
 
 
 def test_the_example_of_the_theory_is_a_case(all_in):
     truth = fm.Profiles([["step"] * 3], [[1.0, 1.0, 1.05]], [[1.0] * 3], [[1.0, 9.0, 1.0]])
-    case = Case(truth, 10.0, levels=1, owner=2, told=Told((0.0,)))
+    case = ViolatingMarket(truth, 10.0, levels=1, owner=2, told=RelativeMisreport((0.0,)))
     check = all_in.refuted[0].counterexample.check
     judgement = check.judge(_subject("all-in"), case)
     assert judgement.violation == pytest.approx(3.95 / 1.05)
@@ -117,7 +147,10 @@ def test_the_example_of_the_theory_is_a_case(all_in):
 def test_a_promise_for_any_owner_covers_the_single_minded():
     said = broken.EqualOffers()
     assert promised_by(said, "individually_rational", "single-minded") == "guarantee"
-    assert promised_by(said, "truthful", "any") == "" and promised_by(fm.auctions.create("all-in"), "truthful", "any") == ""
+    assert (
+        promised_by(said, "truthful", "any") == ""
+        and promised_by(fm.auctions.create("all-in"), "truthful", "any") == ""
+    )
     assert promised_by(said, "budget_feasible", "any") == "contract"
 
 
@@ -135,17 +168,26 @@ def test_the_command_says_what_was_found(capsys, monkeypatch):
     def run(*arguments):
         monkeypatch.setattr("sys.argv", ["flmarket", "audit", *arguments])
         with pytest.raises(SystemExit) as ending:
-            cli.main()
+            main()
         return ending.value.code, capsys.readouterr()
 
     code, told = run("all-in", "--markets", "40")
-    assert code == 1 and "refuted" in told.out and "claimed" in told.out and "The buyer has" in told.out
+    assert (
+        code == 1
+        and "refuted" in told.out
+        and "claimed" in told.out
+        and "The buyer has" in told.out
+    )
     code, told = run("all-in-critical", "--markets", "10", "--json")
     report = json.loads(told.out)
     assert code == 0 and report["passed"] and report["auction"] == "all-in-critical"
-    example = next(v for v in report["verdicts"] if (v["name"], v["owners"]) == ("truthful", "any"))["counterexample"]
+    example = next(
+        v for v in report["verdicts"] if (v["name"], v["owners"]) == ("truthful", "any")
+    )["counterexample"]
     owners = {key: [[owner[key] for owner in example["owners"]]] for key in example["owners"][0]}
-    assert fm.Profiles(**owners).total_value()[0] > 0 and np.isfinite(example["told"]["privacy_budget"])
+    assert fm.Profiles(**owners).total_value()[0] > 0 and np.isfinite(
+        example["told"]["privacy_budget"]
+    )
     code, told = run("all-in", "--effort", "heroic")
     assert code == 2 and "effort" in told.err
     code, told = run("no-auction")
@@ -153,6 +195,6 @@ def test_the_command_says_what_was_found(capsys, monkeypatch):
 
 
 def _subject(name):
-    from flmarket_sim.testing.subject import Subject
+    from flmarket_sim.testing.auction_under_test import AuctionUnderTest
 
-    return Subject(fm.auctions.create(name))
+    return AuctionUnderTest(fm.auctions.create(name))

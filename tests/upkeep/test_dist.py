@@ -9,15 +9,16 @@ import zipfile
 import pytest
 
 import flmarket_sim
-from flmarket_sim.shipped import scenario_names
-
-from ..conftest import ROOT
+from flmarket_sim.scenario.shipped import scenario_names
+from tests.support.paths import ROOT
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     out = tmp_path_factory.mktemp("dist")
-    subprocess.run([sys.executable, "-m", "upkeep.dist", str(out)], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "upkeep.dist", str(out)], cwd=ROOT, check=True, capture_output=True
+    )
     return out
 
 
@@ -49,7 +50,10 @@ def test_the_wheel_has_scenarios_weights_pages_and_types(wheel):
     scenarios = {f"flmarket_sim/scenarios/{name}.toml" for name in scenario_names()}
     assert package | scenarios <= set(wheel)
     assert len(scenarios) >= 10 and any(name.endswith(".safetensors") for name in package)
-    assert wheel["flmarket_sim/scenarios/quickstart.toml"] == (ROOT / "scenarios/quickstart.toml").read_bytes()
+    assert (
+        wheel["flmarket_sim/scenarios/quickstart.toml"]
+        == (ROOT / "scenarios/quickstart.toml").read_bytes()
+    )
 
 
 def test_the_wheel_has_the_package_and_nothing_else(wheel):
@@ -61,12 +65,20 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel):
 
 def test_the_sdist_has_what_the_tests_need(sdist):
     wanted = set().union(
-        *(files(folder, "*.py", "*.md", "*.json", "*.toml") for folder in ("tests", "docs", "scenarios", "upkeep"))
+        *(
+            files(folder, "*.py", "*.md", "*.json", "*.toml")
+            for folder in ("tests", "docs", "scenarios", "upkeep")
+        )
     )
     assert wanted <= set(sdist)
-    assert {"Makefile", "LICENSE", "CITATION.cff", "requirements.lock", "requirements-dev.lock", "pyproject.toml"} <= set(
-        sdist
-    )
+    assert {
+        "Makefile",
+        "LICENSE",
+        "CITATION.cff",
+        "requirements.lock",
+        "requirements-dev.lock",
+        "pyproject.toml",
+    } <= set(sdist)
 
 
 def test_nothing_of_this_machine_is_in_them(wheel, sdist):
@@ -80,8 +92,13 @@ def test_the_version_is_the_same_everywhere(wheel):
     version = flmarket_sim.__version__
     metadata = wheel[f"flmarket_sim-{version}.dist-info/METADATA"].decode()
     assert f"\nVersion: {version}\n" in metadata and "License-Expression: MIT" in metadata
-    assert re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)[1] == version
-    assert re.search(r"^## ([\d.]+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1] == version
+    assert (
+        re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)[1]
+        == version
+    )
+    assert (
+        re.search(r"^## ([\d.]+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1] == version
+    )
     program = subprocess.run(
         [sys.executable, "-c", "from flmarket_sim.cli import main; main()", "--version"],
         capture_output=True,
@@ -99,7 +116,18 @@ def test_an_unpacked_wheel_alone_runs_the_quickstart(built, tmp_path):
     site = str(tmp_path / "site")
     code = f"import sys; sys.path.insert(0, {site!r}); from flmarket_sim import cli; assert {site!r} in cli.__file__; cli.main()"
     run = subprocess.run(
-        [sys.executable, "-P", "-c", code, "run", "quickstart", "--set", "rounds=2", "--out", "run"],
+        [
+            sys.executable,
+            "-P",
+            "-c",
+            code,
+            "run",
+            "quickstart",
+            "--set",
+            "rounds=2",
+            "--out",
+            "run",
+        ],
         cwd=tmp_path / "empty",
         env={},
         capture_output=True,

@@ -5,14 +5,15 @@ from importlib import metadata
 import pytest
 from packaging.tags import Tag
 
+from tests.support.paths import ROOT
 from upkeep import licences, lock, pins
-
-from ..conftest import ROOT
 
 
 def test_every_lock_has_what_the_requirements_pin_and_nothing_else():
     contents = pins.lock_contents()
-    assert {path.name for path in ROOT.glob("requirements*.lock")} == set(contents), "run 'make lock'"
+    assert {path.name for path in ROOT.glob("requirements*.lock")} == set(contents), (
+        "run 'make lock'"
+    )
     for name, members in contents.items():
         found = pins.locked(ROOT / name)
         assert list(found) == members, f"{name} is not current: run 'make lock'"
@@ -37,7 +38,9 @@ def test_a_need_of_another_platform_counts():
     assert pins.needs("torch") >= {"sympy", "networkx"}
 
 
-@pytest.mark.parametrize(("text", "why"), [("numpy>=2", "not NAME==VERSION"), ("numpy", "not NAME==VERSION")])
+@pytest.mark.parametrize(
+    ("text", "why"), [("numpy>=2", "not NAME==VERSION"), ("numpy", "not NAME==VERSION")]
+)
 def test_a_loose_pin_is_refused(text, why, tmp_path):
     (tmp_path / "requirements.txt").write_text(f"# about\n{text}\n")
     with pytest.raises(SystemExit, match=why):
@@ -68,13 +71,22 @@ def test_a_file_belongs_to_its_own_version_only():
     assert lock.wanted("torch-2.13.0-cp311-cp311-macosx_11_0_arm64.whl", pin)
     assert lock.wanted("torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl", pin)
     assert lock.wanted("torch-2.13.0.tar.gz", pin)
-    for other in ("torch-2.13.1-py3-none-any.whl", "torchx-2.13.0-py3-none-any.whl", "torch-2.13.0.exe", "README"):
+    for other in (
+        "torch-2.13.1-py3-none-any.whl",
+        "torchx-2.13.0-py3-none-any.whl",
+        "torch-2.13.0.exe",
+        "README",
+    ):
         assert not lock.wanted(other, pin)
 
 
 def test_every_package_is_on_the_page_of_licences_with_one_that_we_accept():
     stated = licences.stated_on_page()
-    wanted = {pins.Pin(pin.name, pin.version) for path in pins.requirement_files() for pin in pins.pins(path)}
+    wanted = {
+        pins.Pin(pin.name, pin.version)
+        for path in pins.requirement_files()
+        for pin in pins.pins(path)
+    }
     assert set(stated) == wanted, "run 'make licences'"
     for pin, expression in stated.items():
         assert licences.accepted(expression), f"{pin.name}: {expression}"
@@ -102,4 +114,8 @@ def test_a_licence_that_nobody_has_looked_at_is_refused(expression, fine):
 
 def test_no_lock_names_a_place():
     for path in [*ROOT.glob("requirements*"), licences.PAGE]:
-        assert "://" not in path.read_text() and "--index" not in path.read_text() and "--find-links" not in path.read_text()
+        assert (
+            "://" not in path.read_text()
+            and "--index" not in path.read_text()
+            and "--find-links" not in path.read_text()
+        )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from flmarket_sim.report.html.parts import POINTS, Chart, Series, Source, Table, evenly
-from flmarket_sim.study.paired import paired
+from flmarket_sim.sweep.paired_differences import paired
 
 
 def distinct(sources: list[Source]) -> list[Source]:
@@ -44,7 +44,11 @@ def charts(sources: list[Source]) -> list[Chart]:
                 name = source.label if len(chart.series) == 1 else f"{source.label}: {one.name}"
                 kept = evenly(range(len(one.points)), max(2, POINTS // len(pieces)))
                 series.append(
-                    Series(name, [one.points[k] for k in kept], [one.labels[k] for k in kept] if one.labels else [])
+                    Series(
+                        name,
+                        [one.points[k] for k in kept],
+                        [one.labels[k] for k in kept] if one.labels else [],
+                    )
                 )
         found.append(replace(model, series=series, note=" ".join(notes) if len(notes) == 1 else ""))
     return found
@@ -67,7 +71,9 @@ def settings(sources: list[Source]) -> Table:
         values = [source.settings.get(name, "") for source in sources]
         rows.append([name, "yes" if len(set(values)) > 1 else "", *values])
     rows.sort(key=lambda row: not row[1])
-    return Table("settings", "Settings", ["setting", "differs", *(source.label for source in sources)], rows)
+    return Table(
+        "settings", "Settings", ["setting", "differs", *(source.label for source in sources)], rows
+    )
 
 
 def _side_by_side(kind: str, group: list[Source]) -> Table:
@@ -76,7 +82,11 @@ def _side_by_side(kind: str, group: list[Source]) -> Table:
     rows = [row for row in rows if any(cell.mean == cell.mean for cell in row[1:])]
     note = f"Means of {group[0].replications}, with 95 % intervals over them."
     return Table(
-        f"side-{kind}", f"Side by side: {kind}s", [f"of the {kind}", *(source.label for source in group)], rows, note
+        f"side-{kind}",
+        f"Side by side: {kind}s",
+        [f"of the {kind}", *(source.label for source in group)],
+        rows,
+        note,
     )
 
 
@@ -95,6 +105,8 @@ def _differences(kind: str, group: list[Source]) -> list[Table]:
     over = first.replications
     note = f"Same owners, same luck: differences are taken in the same {over}; 95 % intervals are Student's, over {over}."
     if left:
-        note += f" {left} more met another world (seed, owners or budgets), so no difference is taken."
+        note += (
+            f" {left} more met another world (seed, owners or budgets), so no difference is taken."
+        )
     columns = [f"minus {first.label}", *(source.label for source in others)]
     return [Table(f"paired-{kind}", "Paired differences", columns, rows, note)]

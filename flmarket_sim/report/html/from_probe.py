@@ -7,14 +7,23 @@ from pathlib import Path
 
 import numpy as np
 
-from flmarket_sim.report.evaluation import label as auction_label
-from flmarket_sim.report.html.parts import POINTS, Chart, Series, Source, Table, evenly, sampled, short
-from flmarket_sim.report.probe import PARTS, best_lies, summary
-from flmarket_sim.strategy.confidence import Estimate, estimate
+from flmarket_sim.owners.valuation import family_names
+from flmarket_sim.report.evaluation_table import label as auction_label
+from flmarket_sim.report.html.parts import (
+    POINTS,
+    Chart,
+    Series,
+    Source,
+    Table,
+    evenly,
+    sampled,
+    short,
+)
+from flmarket_sim.report.probe_tables import PARTS, best_lies, summary
+from flmarket_sim.statistics import Estimate, estimate
 from flmarket_sim.strategy.probe import NOTABLE, Probe
 from flmarket_sim.strategy.probe_file import read_probe
 from flmarket_sim.strategy.search import STAGES
-from flmarket_sim.valuation import family_names
 
 LIES = 200
 BINS = 8
@@ -33,7 +42,13 @@ def read(path: Path) -> Source:
         "effort": "effort",
         "auction": "auction",
     }
-    world = [facts.get("scenario_sha256"), facts.get("seed"), markets, n, short(float(probe.budget.sum()))]
+    world = [
+        facts.get("scenario_sha256"),
+        facts.get("seed"),
+        markets,
+        n,
+        short(float(probe.budget.sum())),
+    ]
     return Source(
         label=path.stem,
         kind="probe",
@@ -48,7 +63,10 @@ def read(path: Path) -> Source:
             ("owners who gain > 1 %", short(share.mean, percent=True)),
             ("largest gain / cost", short(found["largest_gain_over_cost"])),
         ],
-        sentences=[*best_lies(probe), "A lower bound: the best lies that were found, not the best that there are."],
+        sentences=[
+            *best_lies(probe),
+            "A lower bound: the best lies that were found, not the best that there are.",
+        ],
         charts=[_by_budget(probe), _cloud(probe), _false_parts(probe)],
         tables=[_families(probe), _best(probe)],
         measures={"gain / cost": mean, "share of owners who gain > 1 %": share},
@@ -57,9 +75,12 @@ def read(path: Path) -> Source:
         world=json.dumps(world),
         replications="markets",
         units={
-            "gain / cost": {(k, ""): float(gain) for k, gain in enumerate(probe.relative_gain.mean(axis=1))},
+            "gain / cost": {
+                (k, ""): float(gain) for k, gain in enumerate(probe.relative_gain.mean(axis=1))
+            },
             "share of owners who gain > 1 %": {
-                (k, ""): float(gain) for k, gain in enumerate((probe.relative_gain > NOTABLE).mean(axis=1))
+                (k, ""): float(gain)
+                for k, gain in enumerate((probe.relative_gain > NOTABLE).mean(axis=1))
             },
         },
     )
@@ -72,14 +93,24 @@ def _by_budget(probe: Probe) -> Chart:
         groups = [np.isclose(probe.factor, value) for value in distinct]
     else:
         order = np.argsort(probe.factor, kind="stable")
-        groups = [np.isin(np.arange(len(order)), part) for part in np.array_split(order, min(BINS, max(1, len(order) // 2)))]
+        groups = [
+            np.isin(np.arange(len(order)), part)
+            for part in np.array_split(order, min(BINS, max(1, len(order) // 2)))
+        ]
     points, labels = [], []
     for group in groups:
         mean = estimate(probe.relative_gain[group].mean(axis=1))
         points.append([float(probe.factor[group].mean()), mean.mean, mean.low, mean.high])
         labels.append(f"{int(group.sum())} markets")
     title, x = "What lies can earn, by budget", "budget / value of everything for sale"
-    return Chart("gain-by-budget", title, "line", x, "mean gain / cost", [Series("mean gain", points, labels)])
+    return Chart(
+        "gain-by-budget",
+        title,
+        "line",
+        x,
+        "mean gain / cost",
+        [Series("mean gain", points, labels)],
+    )
 
 
 def _cloud(probe: Probe) -> Chart:
@@ -94,24 +125,46 @@ def _cloud(probe: Probe) -> Chart:
         series.append(Series(str(name), points, [f"market {k}, owner {i}" for k, i in mine]))
     note = f"Owners who gain more than 1 % of their cost. {sampled(len(shown), len(where), 'owners')}".strip()
     x = "budget / value of everything for sale"
-    return Chart("best-lies", "The best lie of every owner", "scatter", x, "gain / cost", series, note, y_log=True)
+    return Chart(
+        "best-lies",
+        "The best lie of every owner",
+        "scatter",
+        x,
+        "gain / cost",
+        series,
+        note,
+        y_log=True,
+    )
 
 
 def _false_parts(probe: Probe) -> Chart:
     bars = []
     notable = probe.relative_gain > NOTABLE
     for part, mask in probe.false_parts().items():
-        share = estimate((mask & notable).sum(axis=1).astype(float), weights=notable.sum(axis=1).astype(float))
+        share = estimate(
+            (mask & notable).sum(axis=1).astype(float), weights=notable.sum(axis=1).astype(float)
+        )
         bars.append([PARTS[part], share.mean, share.low, share.high])
     note = "Of the lies that pay; one lie can be false in several parts."
     title, y = "What the lies are about", "share of the lies that pay"
-    return Chart("false-parts", title, "bars", "part of the bid", y, [Series("lies", bars)], note, percent=True)
+    return Chart(
+        "false-parts",
+        title,
+        "bars",
+        "part of the bid",
+        y,
+        [Series("lies", bars)],
+        note,
+        percent=True,
+    )
 
 
 def _families(probe: Probe) -> Table:
     families = family_names(probe.truth.family)
     gain = probe.relative_gain
-    rows: list[list[object]] = [["all", gain.size, probe.mean_relative_gain(), probe.share_gaining(), float(gain.max())]]
+    rows: list[list[object]] = [
+        ["all", gain.size, probe.mean_relative_gain(), probe.share_gaining(), float(gain.max())]
+    ]
     for name in np.unique(families):
         chosen = families == name
         number = chosen.sum(axis=1).astype(float)
@@ -124,7 +177,13 @@ def _families(probe: Probe) -> Table:
                 float(gain[chosen].max()),
             ]
         )
-    columns = ["family", "owners", "mean gain / cost", "share who gain > 1 %", "largest gain / cost"]
+    columns = [
+        "family",
+        "owners",
+        "mean gain / cost",
+        "share who gain > 1 %",
+        "largest gain / cost",
+    ]
     return Table("families", "Who gains", columns, rows, "Intervals: 95 %, markets resampled.")
 
 
@@ -160,4 +219,10 @@ def _best(probe: Probe) -> Table:
         "false",
         "found by",
     ]
-    return Table("best-lies", "The best lies", columns, rows, f"At most {LIES}, best first; the file has all of them.")
+    return Table(
+        "best-lies",
+        "The best lies",
+        columns,
+        rows,
+        f"At most {LIES}, best first; the file has all of them.",
+    )

@@ -12,15 +12,27 @@ import numpy as np
 from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog import read_events, read_run
 from flmarket_sim.report.html import run_owners, run_timeline
-from flmarket_sim.report.html.parts import ROWS, Chart, Series, Source, Table, evenly, flattened, sampled, short
-from flmarket_sim.strategy.confidence import Estimate, estimate
+from flmarket_sim.report.html.parts import (
+    ROWS,
+    Chart,
+    Series,
+    Source,
+    Table,
+    evenly,
+    flattened,
+    sampled,
+    short,
+)
+from flmarket_sim.statistics import Estimate, estimate
 
 Row = dict[str, Any]
 MEASURES: dict[str, Callable[[Row], float | None]] = {  # of one round
     "error bound": lambda row: row["error_bound"] if row["valid"] else None,
     "budget": lambda row: row["budget"],
     "money spent": lambda row: row["spent"],
-    "share of the budget spent": lambda row: row["spent"] / row["budget"] if row["budget"] else None,
+    "share of the budget spent": lambda row: (
+        row["spent"] / row["budget"] if row["budget"] else None
+    ),
     "privacy sold": lambda row: row["privacy_sold"],
     "owners' surplus": lambda row: row["spent"] - row["value_sold"],
     "gradients": lambda row: float(row["delivered"]),
@@ -34,7 +46,9 @@ LAST_ACCURACY = "last accuracy"  # the accuracies of one run are one curve, not 
 def read(path: Path) -> Source:
     info = read_run(path)
     if "view" in info:
-        raise InputError(f"{path} is the view of {info['view']}; a report is of a whole run. Ask views with `flmarket sql`")
+        raise InputError(
+            f"{path} is the view of {info['view']}; a report is of a whole run. Ask views with `flmarket sql`"
+        )
     scenario = info["scenario"]
     rounds = read_events(path, "round").to_pylist()
     notices = [*_unfinished(info, len(rounds))]
@@ -57,7 +71,8 @@ def read(path: Path) -> Source:
         if rounds
         else [],
         tables=[_means(rounds), *lies_tables, _rounds(rounds)] if rounds else [],
-        measures={name: _over_rounds(rounds, of) for name, of in MEASURES.items()} | {LAST_ACCURACY: _last_accuracy(rounds)},
+        measures={name: _over_rounds(rounds, of) for name, of in MEASURES.items()}
+        | {LAST_ACCURACY: _last_accuracy(rounds)},
         settings=flattened(scenario),
         provenance=_provenance(info),
         world=_world(info),
@@ -68,7 +83,11 @@ def read(path: Path) -> Source:
 
 def _unfinished(info: Row, rounds: int) -> list[str]:
     outcome, error = info.get("outcome"), info.get("error", "")
-    whole = f"{rounds:,} complete rounds are shown" if rounds else "not one round was completed, so there is nothing to show"
+    whole = (
+        f"{rounds:,} complete rounds are shown"
+        if rounds
+        else "not one round was completed, so there is nothing to show"
+    )
     if outcome == "interrupted":
         return [f"This run was interrupted; {whole}."]
     if outcome == "failed":
@@ -84,8 +103,14 @@ def _names(rounds: list[Row]) -> list[str]:
 
 def _cards(scenario: Row, rounds: list[Row]) -> list[tuple[str, str]]:
     buyers = scenario["buyers"] or [scenario]
-    auctions = ", ".join(dict.fromkeys((buyer.get("auction") or scenario["auction"])["name"] for buyer in buyers))
-    rules = ", ".join(dict.fromkeys((buyer.get("aggregation") or scenario["aggregation"])["name"] for buyer in buyers))
+    auctions = ", ".join(
+        dict.fromkeys((buyer.get("auction") or scenario["auction"])["name"] for buyer in buyers)
+    )
+    rules = ", ".join(
+        dict.fromkeys(
+            (buyer.get("aggregation") or scenario["aggregation"])["name"] for buyer in buyers
+        )
+    )
     last = _last_accuracy(rounds).mean
     spent, budget = sum(row["spent"] for row in rounds), sum(row["budget"] for row in rounds)
     cards = [
@@ -95,7 +120,10 @@ def _cards(scenario: Row, rounds: list[Row]) -> list[tuple[str, str]]:
         ("rounds", f"{len(rounds):,}"),
         ("mean error bound", short(_over_rounds(rounds, MEASURES["error bound"]).mean)),
         (LAST_ACCURACY, short(last, percent=True) if last == last else "-"),
-        ("money spent", f"{short(spent)} ({spent / budget:.0%} of the budget)" if budget else short(spent)),
+        (
+            "money spent",
+            f"{short(spent)} ({spent / budget:.0%} of the budget)" if budget else short(spent),
+        ),
         ("privacy sold", short(sum(row["privacy_sold"] for row in rounds))),
         ("owners' surplus", short(sum(row["spent"] - row["value_sold"] for row in rounds))),
     ]
@@ -105,19 +133,30 @@ def _cards(scenario: Row, rounds: list[Row]) -> list[tuple[str, str]]:
 def _by_round(rounds: list[Row]) -> list[Chart]:
     """Rounds over budget and over time, one series a buyer."""
 
-    def line(of: Callable[[Row], float | None], over: Callable[[Row], float] = lambda row: row["round"] + 1) -> list[Series]:
+    def line(
+        of: Callable[[Row], float | None],
+        over: Callable[[Row], float] = lambda row: row["round"] + 1,
+    ) -> list[Series]:
         series = []
         for name in _names(rounds):
-            mine = evenly([row for row in rounds if row["buyer"] == name and of(row) is not None], 2_000)
+            mine = evenly(
+                [row for row in rounds if row["buyer"] == name and of(row) is not None], 2_000
+            )
             if mine:
                 series.append(
-                    Series(name, [[over(row), of(row)] for row in mine], [f"round {row['round'] + 1}" for row in mine])
+                    Series(
+                        name,
+                        [[over(row), of(row)] for row in mine],
+                        [f"round {row['round'] + 1}" for row in mine],
+                    )
                 )
         return series
 
     bound, accuracy = line(MEASURES["error bound"]), line(lambda row: row["accuracy"])
     budgets = line(MEASURES["error bound"], lambda row: row["budget"])
-    note = sampled(sum(len(s.points) for s in bound), sum(1 for row in rounds if row["valid"]), "rounds")
+    note = sampled(
+        sum(len(s.points) for s in bound), sum(1 for row in rounds if row["valid"]), "rounds"
+    )
     alone = len(_names(rounds)) == 1
     money = [
         Series(what if alone else f"{one.name}: {what}", one.points, one.labels)
@@ -126,11 +165,35 @@ def _by_round(rounds: list[Row]) -> list[Chart]:
     ]
     charts = [
         Chart(
-            "error-by-budget", "Error by budget", "scatter", "budget of the round", "error bound", budgets, note, y_log=True
+            "error-by-budget",
+            "Error by budget",
+            "scatter",
+            "budget of the round",
+            "error bound",
+            budgets,
+            note,
+            y_log=True,
         ),
-        Chart("error-by-round", "Error by round", "line", "round", "error bound", bound, note, y_log=True),
+        Chart(
+            "error-by-round",
+            "Error by round",
+            "line",
+            "round",
+            "error bound",
+            bound,
+            note,
+            y_log=True,
+        ),
         Chart("accuracy", "Accuracy", "line", "round", "test accuracy", accuracy, percent=True),
-        Chart("money", "Money by round", "line", "round", "money", money, "What was spent, and what could have been."),
+        Chart(
+            "money",
+            "Money by round",
+            "line",
+            "round",
+            "money",
+            money,
+            "What was spent, and what could have been.",
+        ),
     ]
     return [chart for chart in charts if chart.series]
 
@@ -155,7 +218,9 @@ def _last_accuracy(rounds: list[Row]) -> Estimate:
 def _means(rounds: list[Row]) -> Table:
     names = _names(rounds)
     each = [[row for row in rounds if row["buyer"] == name] for name in names]
-    rows: list[list[Any]] = [[measure, *(_over_rounds(mine, of) for mine in each)] for measure, of in MEASURES.items()]
+    rows: list[list[Any]] = [
+        [measure, *(_over_rounds(mine, of) for mine in each)] for measure, of in MEASURES.items()
+    ]
     rows.append([LAST_ACCURACY, *(_last_accuracy(mine) for mine in each)])
     rows = [row for row in rows if any(found.mean == found.mean for found in row[1:])]
     note = "A mean of rounds with a 95 % interval from resampling them: of this one world. Other worlds need other seeds."
@@ -196,7 +261,9 @@ def _world(info: Row) -> str:
     """What decides owners, who is asked, budgets, delays and noise; not the policies."""
     scenario = info["scenario"]
     owners = {key: value for key, value in scenario["owners"].items() if key != "behaviours"}
-    budgets = [(buyer["name"], buyer.get("budget") or scenario["budget"]) for buyer in scenario["buyers"]]
+    budgets = [
+        (buyer["name"], buyer.get("budget") or scenario["budget"]) for buyer in scenario["buyers"]
+    ]
     market = [scenario["market"][key] for key in ("bidders", "delay")]
     parts = [info["seed"], scenario["data"], owners, market, budgets or scenario["budget"]]
     return json.dumps(parts, sort_keys=True)

@@ -6,11 +6,11 @@ import base64
 from pathlib import Path
 from typing import Any
 
-from flmarket_sim import stored
 from flmarket_sim.errors import InputError
 from flmarket_sim.report.html.generic import chart, is_number
 from flmarket_sim.report.html.parts import ROWS, Source, Table, evenly, flattened, sampled
-from flmarket_sim.strategy.confidence import Estimate
+from flmarket_sim.statistics import Estimate
+from flmarket_sim.storage import untrusted_files
 
 
 def read(path: Path) -> Source:
@@ -19,10 +19,13 @@ def read(path: Path) -> Source:
     scenario = facts.get("scenario", {})
     estimates = [name for name in rows[0] if f"{name}_low" in rows[0]] if rows else []
     ends = {f"{name}{end}" for name in estimates for end in ("_low", "_high")}
-    others = [name for name in (rows[0] if rows else {}) if name not in estimates and name not in ends]
+    others = [
+        name for name in (rows[0] if rows else {}) if name not in estimates and name not in ends
+    ]
     axes = _axes(rows, others)
     figures = [
-        chart(f"study-{name}", name.replace("_", " "), name, rows, axes, "Bars and bands: 95 %.") for name in estimates
+        chart(f"study-{name}", name.replace("_", " "), name, rows, axes, "Bars and bands: 95 %.")
+        for name in estimates
     ]
     picture, shown = path / "figure.svg", evenly(rows, ROWS)
     question = (scenario.get("study") or {}).get("name", "study")
@@ -31,24 +34,38 @@ def read(path: Path) -> Source:
         kind="study",
         title=scenario.get("name", path.name),
         description=scenario.get("description", ""),
-        cards=[("question", str(question)), ("rows", str(len(rows))), ("seconds", str(facts.get("seconds", "-")))],
+        cards=[
+            ("question", str(question)),
+            ("rows", str(len(rows))),
+            ("seconds", str(facts.get("seconds", "-"))),
+        ],
         sentences=[str(sentence) for sentence in facts.get("sentences", [])],
         charts=[figure for figure in figures if figure is not None],
         tables=[
-            table("study", "What was found", shown, f"Intervals: 95 %. {sampled(len(shown), len(rows), 'rows')}".strip())
+            table(
+                "study",
+                "What was found",
+                shown,
+                f"Intervals: 95 %. {sampled(len(shown), len(rows), 'rows')}".strip(),
+            )
         ]
         if rows
         else [],
         picture=_picture(picture) if picture.exists() else "",
         settings=flattened(scenario),
-        provenance={"scenario sha256": str(facts.get("scenario_sha256", "")), "seed": str(scenario.get("seed", ""))},
+        provenance={
+            "scenario sha256": str(facts.get("scenario_sha256", "")),
+            "seed": str(scenario.get("seed", "")),
+        },
     )
 
 
 def _axes(rows: list[dict[str, Any]], columns: list[str]) -> list[str]:
     """Columns that tell rows apart: names first, then numbers, as few as it takes."""
     text = [name for name in columns if any(isinstance(row[name], str) for row in rows)]
-    numbers = [name for name in columns if name not in text and all(is_number(row[name]) for row in rows)]
+    numbers = [
+        name for name in columns if name not in text and all(is_number(row[name]) for row in rows)
+    ]
     chosen: list[str] = []
     for name in text + numbers:
         if len({tuple(row[axis] for axis in chosen) for row in rows}) < len(rows):
@@ -58,13 +75,21 @@ def _axes(rows: list[dict[str, Any]], columns: list[str]) -> list[str]:
 
 def table(id: str, title: str, rows: list[dict[str, Any]], note: str = "Intervals: 95 %.") -> Table:
     """Rows with an estimate and its interval in one cell."""
-    names = [name for name in rows[0] if not (name.endswith(("_low", "_high")) and name.rsplit("_", 1)[0] in rows[0])]
+    names = [
+        name
+        for name in rows[0]
+        if not (name.endswith(("_low", "_high")) and name.rsplit("_", 1)[0] in rows[0])
+    ]
     lines = []
     for row in rows:
         cells: list[Any] = []
         for name in names:
             interval = f"{name}_low" in row and row[name] is not None
-            cells.append(Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"]) if interval else row[name])
+            cells.append(
+                Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"])
+                if interval
+                else row[name]
+            )
         lines.append(cells)
     return Table(id, title, [name.replace("_", " ") for name in names], lines, note)
 
@@ -76,14 +101,14 @@ def _picture(path: Path) -> str:
 
 def read_json(path: Path) -> dict[str, Any]:
     try:
-        return stored.read_json(path)
+        return untrusted_files.read_json(path)
     except FileNotFoundError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     try:
-        rows: list[dict[str, Any]] = stored.read_parquet(path).to_pylist()
+        rows: list[dict[str, Any]] = untrusted_files.read_parquet(path).to_pylist()
     except FileNotFoundError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
     return rows

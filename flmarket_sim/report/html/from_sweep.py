@@ -14,14 +14,21 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.report.html.from_study import read_json, table
 from flmarket_sim.report.html.generic import chart, is_number
 from flmarket_sim.report.html.parts import ROWS, Source, Table, evenly, flattened, sampled
-from flmarket_sim.strategy.confidence import Estimate, from_seeds
-from flmarket_sim.study.paired import axes_of, paired_differences
-from flmarket_sim.study.sweep_folder import read_sweep
+from flmarket_sim.statistics import Estimate, from_seeds
+from flmarket_sim.sweep.paired_differences import axes_of, paired_differences
+from flmarket_sim.sweep.sweep_folder import read_sweep
 
 Row = dict[str, Any]
 FACTS = ("run", "seed", "buyer", "outcome", "stage", "message")  # neither axis nor total
 FIRST = ("mean_error_bound", "final_accuracy", "spent", "privacy_sold", "owners_surplus")
-WORLD = ("data", "owners", "market", "budget", "rounds", "buyers")  # what two sweeps must share for paired differences
+WORLD = (
+    "data",
+    "owners",
+    "market",
+    "budget",
+    "rounds",
+    "buyers",
+)  # what two sweeps must share for paired differences
 OVER_SEEDS = "Means of seeds; intervals are Student's, 95 %, over seeds."
 
 
@@ -30,7 +37,9 @@ def read(path: Path) -> Source:
     summary = read_sweep(path)
     rows = summary.to_pylist()
     if not rows:
-        raise InputError(f"{path / 'summary.parquet'} has no rows: the sweep has not finished a run yet")
+        raise InputError(
+            f"{path / 'summary.parquet'} has no rows: the sweep has not finished a run yet"
+        )
     scenario = facts.get("scenario") or {}
     axes = axes_of(summary)
     done = [row for row in rows if row["outcome"] == "finished"]
@@ -39,22 +48,37 @@ def read(path: Path) -> Source:
     cells = [*axes, "buyer"] if len({row.get("buyer") for row in done}) > 1 else axes
     means = _means(done, cells, totals)
     seeds = list(dict.fromkeys(row.get("seed") for row in rows))
-    figures = [chart(f"sweep-{name}", name.replace("_", " "), name, means, cells, OVER_SEEDS) for name in totals]
+    figures = [
+        chart(f"sweep-{name}", name.replace("_", " "), name, means, cells, OVER_SEEDS)
+        for name in totals
+    ]
     return Source(
         label=path.resolve().name,
         kind="sweep",
         title=str(scenario.get("name") or facts.get("name") or path.resolve().name),
         description=str(scenario.get("description", "")),
-        notices=[f"{len(failed)} of {len(rows)} rows are of runs that did not finish; they are in no mean."]
+        notices=[
+            f"{len(failed)} of {len(rows)} rows are of runs that did not finish; they are in no mean."
+        ]
         if failed
         else [],
-        cards=[("rows", f"{len(rows):,}"), ("seeds", str(len(seeds))), ("axes", ", ".join(axes) or "none")],
+        cards=[
+            ("rows", f"{len(rows):,}"),
+            ("seeds", str(len(seeds))),
+            ("axes", ", ".join(axes) or "none"),
+        ],
         charts=[figure for figure in figures if figure is not None],
-        tables=[*_tables(means), *_differences(summary, done, axes, totals), *_failures(failed, axes)],
+        tables=[
+            *_tables(means),
+            *_differences(summary, done, axes, totals),
+            *_failures(failed, axes),
+        ],
         measures={name.replace("_", " "): from_seeds(_by_seed(done, name)) for name in totals},
         settings=flattened(scenario),
         provenance=_provenance(facts, seeds),
-        world=json.dumps([*(scenario.get(part) for part in WORLD), sorted(axes)], sort_keys=True) if scenario else "",
+        world=json.dumps([*(scenario.get(part) for part in WORLD), sorted(axes)], sort_keys=True)
+        if scenario
+        else "",
         replications="seeds",
         units={name.replace("_", " "): _units(done, name, axes) for name in totals},
     )
@@ -66,7 +90,9 @@ def _totals(rows: list[Row], axes: list[str]) -> list[str]:
         for name in (rows[0] if rows else {})
         if name not in axes and name not in FACTS and any(is_number(row[name]) for row in rows)
     ]
-    return [name for name in FIRST if name in numeric] + [name for name in numeric if name not in FIRST]
+    return [name for name in FIRST if name in numeric] + [
+        name for name in numeric if name not in FIRST
+    ]
 
 
 def _number(value: Any) -> float:
@@ -108,13 +134,25 @@ def _tables(means: list[Row]) -> list[Table]:
 
 
 def _units(rows: list[Row], name: str, axes: list[str]) -> dict[tuple[Any, str], float]:
-    found = {(row.get("seed"), f"{_cell(row, axes)} {row.get('buyer')}"): _number(row.get(name)) for row in rows}
+    found = {
+        (row.get("seed"), f"{_cell(row, axes)} {row.get('buyer')}"): _number(row.get(name))
+        for row in rows
+    }
     return {key: value for key, value in found.items() if math.isfinite(value)}
 
 
-def _differences(summary: pa.Table, rows: list[Row], axes: list[str], totals: list[str]) -> list[Table]:
+def _differences(
+    summary: pa.Table, rows: list[Row], axes: list[str], totals: list[str]
+) -> list[Table]:
     """Along the first axis of names: every value against the first, in the same world at the same other settings."""
-    axis = next((name for name in axes if len({row[name] for row in rows}) > 1 and isinstance(rows[0][name], str)), None)
+    axis = next(
+        (
+            name
+            for name in axes
+            if len({row[name] for row in rows}) > 1 and isinstance(rows[0][name], str)
+        ),
+        None,
+    )
     if axis is None:
         return []
     first = rows[0][axis]
@@ -131,9 +169,19 @@ def _failures(rows: list[Row], axes: list[str]) -> list[Table]:
     if not rows:
         return []
     shown = evenly(rows, ROWS)
-    known = [name for name in ("run", "seed", *axes, "outcome", "stage", "message") if name in rows[0]]
+    known = [
+        name for name in ("run", "seed", *axes, "outcome", "stage", "message") if name in rows[0]
+    ]
     cells = [[row[name] for name in known] for row in shown]
-    return [Table("failures", "Runs that did not finish", known, cells, sampled(len(shown), len(rows), "rows"))]
+    return [
+        Table(
+            "failures",
+            "Runs that did not finish",
+            known,
+            cells,
+            sampled(len(shown), len(rows), "rows"),
+        )
+    ]
 
 
 def _provenance(facts: Row, seeds: list[Any]) -> dict[str, str]:

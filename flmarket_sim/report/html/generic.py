@@ -13,7 +13,9 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def chart(id: str, title: str, y: str, rows: list[Row], axes: list[str], note: str = "") -> Chart | None:
+def chart(
+    id: str, title: str, y: str, rows: list[Row], axes: list[str], note: str = ""
+) -> Chart | None:
     """`y` (with y_low and y_high beside it, if there are any) over one axis, a series for every combination of the others.
 
     The horizontal axis is the numeric one with most values, drawn as lines; without one the first axis, drawn as bars.
@@ -23,7 +25,11 @@ def chart(id: str, title: str, y: str, rows: list[Row], axes: list[str], note: s
     if not rows:
         return None
     distinct = {axis: list(dict.fromkeys(row[axis] for row in rows)) for axis in axes}
-    numeric = [axis for axis in axes if len(distinct[axis]) > 1 and all(is_number(value) for value in distinct[axis])]
+    numeric = [
+        axis
+        for axis in axes
+        if len(distinct[axis]) > 1 and all(is_number(value) for value in distinct[axis])
+    ]
     if numeric:
         x = max(numeric, key=lambda axis: len(distinct[axis]))
     else:
@@ -36,6 +42,15 @@ def chart(id: str, title: str, y: str, rows: list[Row], axes: list[str], note: s
         place = row.get(x, "all")
         lines.setdefault(name, []).append([place if numeric else str(place), row[y], low, high])
     series = [
-        Series(name, sorted(points, key=lambda point: point[0]) if numeric else points) for name, points in lines.items()
+        Series(name, sorted(points, key=lambda point: point[0]) if numeric else points)
+        for name, points in lines.items()
     ]
-    return Chart(id, title, "line" if numeric else "bars", x.replace("_", " "), y.replace("_", " "), series, note)
+    return Chart(
+        id,
+        title,
+        "line" if numeric else "bars",
+        x.replace("_", " "),
+        y.replace("_", " "),
+        series,
+        note,
+    )

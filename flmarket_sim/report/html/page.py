@@ -14,11 +14,11 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
-from flmarket_sim.durable import write_text
 from flmarket_sim.errors import FlmarketError, InputError, shortened
 from flmarket_sim.report.figures import COLOURS
 from flmarket_sim.report.html import compare, sources
 from flmarket_sim.report.html.parts import Chart, Source, Table, plain
+from flmarket_sim.storage.atomic_files import write_text
 
 SCRIPTS = ("scales.js", "charts.js", "tables.js", "page.js")
 
@@ -47,7 +47,9 @@ def content(found: list[Source]) -> dict[str, Any]:
         if several
         else one.title
     )
-    provenance = compare.settings([Source(s.label, s.kind, s.title, settings=s.provenance) for s in found])
+    provenance = compare.settings(
+        [Source(s.label, s.kind, s.title, settings=s.provenance) for s in found]
+    )
     settings = compare.settings(found)
     tables = compare.tables(found) if several else one.tables
     shown: dict[str, Any] = plain(
@@ -55,13 +57,27 @@ def content(found: list[Source]) -> dict[str, Any]:
             "title": f"Comparison of {title}" if several else title,
             "kind": "comparison" if several else one.kind,
             "description": "" if several else one.description,
-            "notices": [f"{source.label}: {text}" if several else text for source in found for text in source.notices],
+            "notices": [
+                f"{source.label}: {text}" if several else text
+                for source in found
+                for text in source.notices
+            ],
             "inputs": [
-                {"label": s.label, "kind": s.kind, "title": s.title, "description": s.description, "cards": s.cards}
+                {
+                    "label": s.label,
+                    "kind": s.kind,
+                    "title": s.title,
+                    "description": s.description,
+                    "cards": s.cards,
+                }
                 for s in found
             ],
-            "sentences": [f"{s.label}: {text}" if several else text for s in found for text in s.sentences],
-            "charts": [_chart(chart) for chart in (compare.charts(found) if several else one.charts)],
+            "sentences": [
+                f"{s.label}: {text}" if several else text for s in found for text in s.sentences
+            ],
+            "charts": [
+                _chart(chart) for chart in (compare.charts(found) if several else one.charts)
+            ],
             "pictures": [{"label": s.label, "address": s.picture} for s in found if s.picture],
             "tables": [_table(table) for table in tables],
             "settings": _table(settings if several else _two_columns(settings)),
@@ -92,7 +108,9 @@ def write(paths: list[Path], out: Path, force: bool = False) -> Path:
     if out.is_dir():
         raise InputError(f"{out} is a directory; name a file with --out")
     if out.exists() and not force:
-        raise InputError(f"{out} is there already; --force writes over it, --out names another file")
+        raise InputError(
+            f"{out} is there already; --force writes over it, --out names another file"
+        )
     page = make(paths)
     try:
         write_text(out, page)
@@ -104,7 +122,12 @@ def write(paths: list[Path], out: Path, force: bool = False) -> Path:
 def _inert(data: dict[str, Any]) -> str:
     """JSON that cannot end its <script> element or open a comment in it: no '<' is left."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return (
+        text.replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("\u2028", "\\u2028")
+        .replace("\u2029", "\\u2029")
+    )
 
 
 def _hash(text: str) -> str:
@@ -120,7 +143,13 @@ def _chart(chart: Chart) -> dict[str, Any]:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    return {"id": table.id, "title": table.title, "columns": table.columns, "rows": table.rows, "note": table.note}
+    return {
+        "id": table.id,
+        "title": table.title,
+        "columns": table.columns,
+        "rows": table.rows,
+        "note": table.note,
+    }
 
 
 def _two_columns(table: Table) -> Table:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from flmarket_sim.strategy.confidence import Estimate
+from flmarket_sim.statistics import Estimate
 
 POINTS = 2_000  # in a series; a page stays below some megabytes
 ROWS = 500  # in a table
@@ -134,7 +134,10 @@ def short(value: float | None, percent: bool = False) -> str:
 def flattened(content: Any, path: str = "") -> dict[str, str]:
     """Nested settings as dotted paths: {"auction.name": "all-in", ...}; lists of plain values stay one entry."""
     if isinstance(content, dict) and content:
-        inner = [flattened(value, f"{path}.{key}" if path else str(key)) for key, value in content.items()]
+        inner = [
+            flattened(value, f"{path}.{key}" if path else str(key))
+            for key, value in content.items()
+        ]
     elif isinstance(content, list) and any(isinstance(value, dict) for value in content):
         inner = [flattened(value, f"{path}[{place}]") for place, value in enumerate(content)]
     else:

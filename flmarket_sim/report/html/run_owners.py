@@ -9,7 +9,7 @@ import numpy as np
 
 from flmarket_sim.eventlog import read_ledger, sql
 from flmarket_sim.report.html.parts import POINTS, ROWS, Chart, Series, Table, evenly, sampled
-from flmarket_sim.strategy.confidence import estimate
+from flmarket_sim.statistics import estimate
 
 TRUTH = "no behaviour"
 
@@ -45,9 +45,7 @@ def sales(run: Path, scenario: dict[str, Any]) -> list[Chart]:
         mine = [row for row in shown if row[by] == name]
         labels = [f"owner {row['owner']}, round {row['round'] + 1}" for row in mine]
         series.append(Series(name, [[row["value"], row["amount"]] for row in mine], labels))
-    note = (
-        f"Below the line somebody is paid less than her privacy is worth to her. {sampled(len(shown), len(found), 'sales')}"
-    )
+    note = f"Below the line somebody is paid less than her privacy is worth to her. {sampled(len(shown), len(found), 'sales')}"
     title, x = "Payments against valuations", "what the sale is truly worth to the owner"
     return [Chart("payments", title, "scatter", x, "payment", series, note.strip(), diagonal=True)]
 
@@ -74,7 +72,17 @@ def privacy(run: Path, scenario: dict[str, Any]) -> list[Chart]:
     note = f"{note} {sampled(len(shown), len(sellers), 'owners')}".strip()
     series = Series("privacy sold", points, [f"owner {owner}" for _, owner in shown])
     title = "Privacy sold by owner"
-    return [Chart("privacy", title, "line", "owners, from who sold most", "privacy loss sold in all rounds", [series], note)]
+    return [
+        Chart(
+            "privacy",
+            title,
+            "line",
+            "owners, from who sold most",
+            "privacy loss sold in all rounds",
+            [series],
+            note,
+        )
+    ]
 
 
 def lies(run: Path) -> tuple[list[Chart], list[Table]]:
@@ -83,7 +91,10 @@ def lies(run: Path) -> tuple[list[Chart], list[Table]]:
     if not found:
         return [], []
     gain = np.array([row["utility"] - row["truthful_utility"] for row in found])
-    behaviour, when = np.array([row["behaviour"] for row in found]), np.array([row["round"] for row in found])
+    behaviour, when = (
+        np.array([row["behaviour"] for row in found]),
+        np.array([row["round"] for row in found]),
+    )
     rows, bars = [], []
     for name in sorted(set(behaviour.tolist())):
         mine = behaviour == name
@@ -91,7 +102,9 @@ def lies(run: Path) -> tuple[list[Chart], list[Table]]:
         sums = np.array([gain[mine & (when == number)].sum() for number in rounds])
         bids = np.array([float((mine & (when == number)).sum()) for number in rounds])
         mean = estimate(sums, weights=bids)
-        rows.append([name, int(mine.sum()), mean, float((gain[mine] > 0).mean()), float(gain[mine].max())])
+        rows.append(
+            [name, int(mine.sum()), mean, float((gain[mine] > 0).mean()), float(gain[mine].max())]
+        )
         bars.append([name, mean.mean, mean.low, mean.high])
     shown = found[:ROWS]
     best = [
@@ -116,12 +129,30 @@ def lies(run: Path) -> tuple[list[Chart], list[Table]]:
     note = "Offers, judged by the owner's true valuation; the truth meets the same other bids and random numbers."
     cut = f" The {ROWS} best of {len(found):,}." if len(found) > ROWS else ""
     return [
-        Chart("lies", "What lies earn", "bars", "behaviour", "gain over the truth, a bid", [Series("gain", bars)], note)
+        Chart(
+            "lies",
+            "What lies earn",
+            "bars",
+            "behaviour",
+            "gain over the truth, a bid",
+            [Series("gain", bars)],
+            note,
+        )
     ], [
         Table(
-            "lies", "Lies by behaviour", ["behaviour", "bids", "mean gain", "share that gain", "largest gain"], rows, note
+            "lies",
+            "Lies by behaviour",
+            ["behaviour", "bids", "mean gain", "share that gain", "largest gain"],
+            rows,
+            note,
         ),
-        Table("best-lies", "The best lies", heads, best, f"Each beside what the truth would have earned.{cut}"),
+        Table(
+            "best-lies",
+            "The best lies",
+            heads,
+            best,
+            f"Each beside what the truth would have earned.{cut}",
+        ),
     ]
 
 

@@ -25,7 +25,12 @@ def chart(run: Path, rounds: list[dict[str, Any]]) -> Chart:
     shown = evenly(rounds, LANES)
     several = len({row["buyer"] for row in rounds}) > 1
     borders: dict[tuple[str, int], dict[str, float]] = {}
-    for kind, phase in (("offer", "deciding"), ("allocation", "deciding"), ("model", "computing"), ("delivery", "settling")):
+    for kind, phase in (
+        ("offer", "deciding"),
+        ("allocation", "deciding"),
+        ("model", "computing"),
+        ("delivery", "settling"),
+    ):
         for row in sql(run, _BORDERS.format(kind=kind)).to_pylist():
             of_round = borders.setdefault((row["buyer"], row["round"]), {})
             of_round[phase] = min(row["time"], of_round.get(phase, row["time"]))
@@ -33,7 +38,11 @@ def chart(run: Path, rounds: list[dict[str, Any]]) -> Chart:
     series: dict[str, tuple[list[list[Any]], list[str]]] = {phase: ([], []) for phase in PHASES}
     for row in shown:
         key = (row["buyer"], row["round"])
-        times = [row["started"], *(borders.get(key, {}).get(phase) for phase in PHASES[1:]), row["ended"]]
+        times = [
+            row["started"],
+            *(borders.get(key, {}).get(phase) for phase in PHASES[1:]),
+            row["ended"],
+        ]
         known = [(place, time) for place, time in enumerate(times) if time is not None]
         for (place, start), (_, end) in pairwise(known):
             points, labels = series[PHASES[place]]
@@ -41,7 +50,10 @@ def chart(run: Path, rounds: list[dict[str, Any]]) -> Chart:
             labels.append(f"{end - start:.4g} s, from {start:,.6g} s on the clock")
     trouble: tuple[list[list[Any]], list[str]] = ([], [])
     began = {(row["buyer"], row["round"]): row["started"] for row in shown}
-    for row in evenly([row for row in sql(run, _TROUBLE).to_pylist() if (row["buyer"], row["round"]) in lanes], 1_000):
+    for row in evenly(
+        [row for row in sql(run, _TROUBLE).to_pylist() if (row["buyer"], row["round"]) in lanes],
+        1_000,
+    ):
         key = (row["buyer"], row["round"])
         after = row["time"] - began[key]
         trouble[0].append([after, after, lanes[key]])
@@ -50,7 +62,15 @@ def chart(run: Path, rounds: list[dict[str, Any]]) -> Chart:
     if trouble[0]:
         found.append(Series("late or missing", *trouble))
     note = sampled(len(shown), len(rounds), "rounds")
-    return Chart("timeline", "The rounds in time", "timeline", "simulated seconds since the round began", "", found, note)
+    return Chart(
+        "timeline",
+        "The rounds in time",
+        "timeline",
+        "simulated seconds since the round began",
+        "",
+        found,
+        note,
+    )
 
 
 def _lane(row: dict[str, Any], several: bool) -> str:

@@ -8,7 +8,9 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.report.html import from_probe, from_run, from_study, from_sweep
 from flmarket_sim.report.html.parts import Source
 
-KINDS = "a run (run.json), a sweep (sweep.json), a study (study.json), or the Parquet file of a probe"
+KINDS = (
+    "a run (run.json), a sweep (sweep.json), a study (study.json), or the Parquet file of a probe"
+)
 
 
 def read(path: Path) -> Source:

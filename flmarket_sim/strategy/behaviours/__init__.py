@@ -1,5 +1,11 @@
 """Behaviours: what owners tell the market, one file an idea. `registry.behaviours` has their names."""
 
-from flmarket_sim.strategy.behaviours.contract import Behaviour, Feedback, Told, Transfers, View
+from flmarket_sim.strategy.behaviours.behaviour import (
+    Behaviour,
+    BehaviourReports,
+    CohortView,
+    Feedback,
+    Transfers,
+)
 
-__all__ = ["Behaviour", "Feedback", "Told", "Transfers", "View"]
+__all__ = ["Behaviour", "BehaviourReports", "CohortView", "Feedback", "Transfers"]

@@ -7,8 +7,22 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from flmarket_sim.strategy.behaviours.contract import Feedback, Floats, Ints, Told, View
-from flmarket_sim.strategy.behaviours.grid import FACTORS, Factors, Grid, OwnerRows, Parts, Pending, payoffs
+from flmarket_sim.strategy.behaviours.behaviour import (
+    BehaviourReports,
+    CohortView,
+    Feedback,
+    Floats,
+    Ints,
+)
+from flmarket_sim.strategy.behaviours.strategy_grid import (
+    FACTORS,
+    Factors,
+    Grid,
+    OwnerRows,
+    Parts,
+    PendingPayoffs,
+    payoffs,
+)
 
 Method = Literal["epsilon-greedy", "ucb"]
 Epsilon = Annotated[float, Field(ge=0, le=1)]
@@ -34,17 +48,21 @@ class Bandit:
     ) -> None:
         self.grid = Grid(factors, privacy_budget, data_size)
         self.method, self.epsilon, self.width = method, epsilon, width
-        self.memory = OwnerRows(2 * len(self.grid))  # how often each strategy was played, then what it paid in all
-        self.pending = Pending()
+        self.memory = OwnerRows(
+            2 * len(self.grid)
+        )  # how often each strategy was played, then what it paid in all
+        self.pending = PendingPayoffs()
 
-    def report(self, view: View) -> Told:
+    def report(self, view: CohortView) -> BehaviourReports:
         rows = self.memory.rows(view.owners, len(view.population))
         plays, means = self.seen(rows)
         lot = view.rng.random((len(view.owners), len(self.grid)))
         worth = np.where(plays == 0, np.inf, means + self._bonus(plays))
         best = worth == worth.max(axis=1, keepdims=True)
         chosen: Ints = np.where(best, lot, -1.0).argmax(axis=1)  # equals by lot
-        explore = view.rng.random(len(view.owners)) < (self.epsilon if self.method == "epsilon-greedy" else 0.0)
+        explore = view.rng.random(len(view.owners)) < (
+            self.epsilon if self.method == "epsilon-greedy" else 0.0
+        )
         chosen = np.where(explore, lot.argmax(axis=1), chosen)
         self.pending.keep(view, chosen)
         return self.grid.told(view, chosen)

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from flmarket_sim.bids import Profiles
-from flmarket_sim.strategy.behaviours.contract import Ints, Told, View
-from flmarket_sim.strategy.effort import effort_of
+from flmarket_sim.owners.bids import Profiles
+from flmarket_sim.strategy.behaviours.behaviour import BehaviourReports, CohortView, Ints
 from flmarket_sim.strategy.search import best_reports
+from flmarket_sim.strategy.search_effort import effort_of
 
 Knowledge = Literal["others", "prior"]
 Samples = Annotated[int, Field(ge=1, le=1000)]
@@ -25,11 +25,13 @@ class BestResponse:
 
     name = "best-response"
 
-    def __init__(self, knows: Knowledge = "others", samples: Samples = 8, effort: str = "quick") -> None:
+    def __init__(
+        self, knows: Knowledge = "others", samples: Samples = 8, effort: str = "quick"
+    ) -> None:
         effort_of(effort)
         self.knows, self.samples, self.effort = knows, samples, effort
 
-    def report(self, view: View) -> Told:
+    def report(self, view: CohortView) -> BehaviourReports:
         samples = 1 if self.knows == "others" else self.samples
         markets = _markets(view) if self.knows == "others" else _imagined(view, samples)
         found = best_reports(
@@ -42,21 +44,25 @@ class BestResponse:
             seed=int(view.rng.integers(2**31)),
             samples=samples,
         )
-        return Told(found.values, found.privacy_budget, found.data_size)
+        return BehaviourReports(found.values, found.privacy_budget, found.data_size)
 
 
-def _markets(view: View) -> Profiles:
+def _markets(view: CohortView) -> Profiles:
     """(k, n) the market as it is, once for each liar."""
     return view.asked.take(np.zeros(len(view.owners), np.int64))
 
 
-def _imagined(view: View, samples: int) -> Profiles:
+def _imagined(view: CohortView, samples: int) -> Profiles:
     """(k samples, n) markets with the liar in her own column and owners drawn by lot, but not herself, in the others."""
     people, k, n = view.population, len(view.owners), view.asked.shape[1]
     chosen: Ints = np.repeat(view.owners, samples * n).reshape(k, samples, n)
     for me, slot, markets in zip(view.owners.tolist(), view.slots.tolist(), chosen, strict=True):
         for market in markets:
-            others = view.rng.choice(len(people) - 1, n - 1, replace=False) if n > 1 else np.zeros(0, np.int64)
+            others = (
+                view.rng.choice(len(people) - 1, n - 1, replace=False)
+                if n > 1
+                else np.zeros(0, np.int64)
+            )
             market[np.arange(n) != slot] = others + (others >= me)
     drawn = people.profiles(chosen.reshape(k * samples, n))
     row, mine = np.arange(k * samples), np.repeat(view.slots, samples)

@@ -7,12 +7,19 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from flmarket_sim.bids import BidBatch
-from flmarket_sim.strategy.behaviours.contract import Feedback, Floats, Ints, Told, Transfers, View
-from flmarket_sim.strategy.effort import effort_of
-from flmarket_sim.strategy.lies import Lies
+from flmarket_sim.owners.bids import BidBatch
+from flmarket_sim.strategy.behaviours.behaviour import (
+    BehaviourReports,
+    CohortView,
+    Feedback,
+    Floats,
+    Ints,
+    Transfers,
+)
+from flmarket_sim.strategy.misreports import Misreports
 from flmarket_sim.strategy.payoff import expected_utility
 from flmarket_sim.strategy.search import best_reports
+from flmarket_sim.strategy.search_effort import effort_of
 
 Members = Annotated[int, Field(ge=2, le=1000)]
 Turns = Annotated[int, Field(ge=1, le=100)]
@@ -33,19 +40,20 @@ class Coalition:
         self.size, self.turns, self.effort = size, turns, effort
         self.expected: dict[tuple[int, int], Floats] = {}
 
-    def groups(self, view: View) -> list[Ints]:
+    def groups(self, view: CohortView) -> list[Ints]:
         """Positions in the view, group by group; whoever is left alone has nobody to bid with."""
         return [
-            np.arange(begin, min(begin + self.size, len(view.owners))) for begin in range(0, len(view.owners), self.size)
+            np.arange(begin, min(begin + self.size, len(view.owners)))
+            for begin in range(0, len(view.owners), self.size)
         ]
 
-    def report(self, view: View) -> Told:
+    def report(self, view: CohortView) -> BehaviourReports:
         groups = [group for group in self.groups(view) if len(group) > 1]
         values, budget, size = view.values.copy(), view.privacy_budget.copy(), view.data_size.copy()
         money = np.full(1, view.budget)
-        self.expected[view.buyer, view.round] = expected_utility(view.auction, view.asked, view.truthful, money)[0][
-            0, view.slots
-        ]
+        self.expected[view.buyer, view.round] = expected_utility(
+            view.auction, view.asked, view.truthful, money
+        )[0][0, view.slots]
         for turn in range(self.turns * self.size):
             acting = [group for group in groups if turn % self.size < len(group)]
             if not acting:
@@ -53,8 +61,13 @@ class Coalition:
             members = np.array([group[turn % self.size] for group in acting])
             markets = view.asked.take(np.zeros(len(acting), np.int64))
             together = np.zeros(markets.shape, np.bool_)
-            told = [np.repeat(a, len(acting), axis=0) for a in (view.truthful.values, *_columns(view.truthful))]
-            for row, group in enumerate(acting):  # a group knows what its own members say, and believes the rest
+            told = [
+                np.repeat(a, len(acting), axis=0)
+                for a in (view.truthful.values, *_columns(view.truthful))
+            ]
+            for row, group in enumerate(
+                acting
+            ):  # a group knows what its own members say, and believes the rest
                 columns = view.slots[group]
                 together[row, columns] = True
                 for everybody, ours in zip(told, (values, budget, size), strict=True):
@@ -68,10 +81,14 @@ class Coalition:
                 effort=self.effort,
                 seed=int(view.rng.integers(2**31)),
                 group=together,
-                start=Lies(values[members], budget[members], size[members]),
+                start=Misreports(values[members], budget[members], size[members]),
             )
-            values[members], budget[members], size[members] = found.values, found.privacy_budget, found.data_size
-        return Told(values, budget, size)
+            values[members], budget[members], size[members] = (
+                found.values,
+                found.privacy_budget,
+                found.data_size,
+            )
+        return BehaviourReports(values, budget, size)
 
     def share(self, feedback: Feedback) -> Transfers:
         view = feedback.view
@@ -83,7 +100,9 @@ class Coalition:
                 owed = by_truth[group] + gain / len(group) - feedback.utility[group]
                 moves += settled(view.owners[group].tolist(), owed.tolist())
         payer, payee, amount = zip(*moves, strict=True) if moves else ((), (), ())
-        return Transfers(np.array(payer, np.int64), np.array(payee, np.int64), np.array(amount, np.float64))
+        return Transfers(
+            np.array(payer, np.int64), np.array(payee, np.int64), np.array(amount, np.float64)
+        )
 
 
 def settled(people: list[int], owed: list[float]) -> list[tuple[int, int, float]]:

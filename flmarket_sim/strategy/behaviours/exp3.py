@@ -7,8 +7,22 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from flmarket_sim.strategy.behaviours.contract import Feedback, Floats, Ints, Told, View
-from flmarket_sim.strategy.behaviours.grid import FACTORS, Factors, Grid, OwnerRows, Parts, Pending, payoffs
+from flmarket_sim.strategy.behaviours.behaviour import (
+    BehaviourReports,
+    CohortView,
+    Feedback,
+    Floats,
+    Ints,
+)
+from flmarket_sim.strategy.behaviours.strategy_grid import (
+    FACTORS,
+    Factors,
+    Grid,
+    OwnerRows,
+    Parts,
+    PendingPayoffs,
+    payoffs,
+)
 
 Exploration = Annotated[float, Field(gt=0, le=1)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -34,11 +48,13 @@ class Exp3:
     ) -> None:
         self.grid = Grid(factors, privacy_budget, data_size)
         self.exploration = exploration
-        self.learning_rate = exploration / len(self.grid) if learning_rate is None else learning_rate
+        self.learning_rate = (
+            exploration / len(self.grid) if learning_rate is None else learning_rate
+        )
         self.scores = OwnerRows(len(self.grid))  # logarithms of weights
-        self.pending = Pending()
+        self.pending = PendingPayoffs()
 
-    def report(self, view: View) -> Told:
+    def report(self, view: CohortView) -> BehaviourReports:
         chance = self.chances(self.scores.rows(view.owners, len(view.population)))
         drawn = view.rng.random((len(view.owners), 1)) * chance.sum(axis=1, keepdims=True)
         chosen: Ints = np.minimum((chance.cumsum(axis=1) <= drawn).sum(axis=1), len(self.grid) - 1)

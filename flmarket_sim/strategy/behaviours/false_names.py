@@ -7,8 +7,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from flmarket_sim import valuation
-from flmarket_sim.strategy.behaviours.contract import Told, View
+from flmarket_sim.owners import valuation
+from flmarket_sim.strategy.behaviours.behaviour import BehaviourReports, CohortView
 
 Names = Annotated[int, Field(ge=2, le=16)]
 
@@ -25,7 +25,7 @@ class FalseNames:
     def __init__(self, identities: Names = 2) -> None:
         self.identities = identities
 
-    def report(self, view: View) -> Told:
+    def report(self, view: CohortView) -> BehaviourReports:
         total = view.data_size.astype(np.int64)
         names = np.minimum(self.identities, total)
         of = np.repeat(np.arange(len(total)), names)
@@ -35,5 +35,7 @@ class FalseNames:
         family, rate, budget = true.family[0, of], true.rate[0, of], view.privacy_budget[of]
         loss = budget[:, None] * (np.arange(1, view.levels + 1) / view.levels)
         step_cost = (rate * size * budget)[:, None]
-        values = valuation.value(family[:, None], rate[:, None], size[:, None].astype(float), loss, step_cost)
-        return Told(values, budget, size.astype(float), of, family, rate)
+        values = valuation.value(
+            family[:, None], rate[:, None], size[:, None].astype(float), loss, step_cost
+        )
+        return BehaviourReports(values, budget, size.astype(float), of, family, rate)

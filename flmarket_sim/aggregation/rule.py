@@ -1,0 +1,100 @@
+"""What an aggregation rule is to everybody else: `weights(privacy_loss, data_size, clip) -> (K, n)`."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from flmarket_sim.errors import ContractError, InputError
+
+Floats = NDArray[np.float64]
+LARGEST = 1e100  # squares of it, and sums of them, are still numbers
+
+
+class AggregationRule(Protocol):
+    """Weights that sum to one over owners with a positive privacy loss and are 0 elsewhere.
+
+    Where nobody sells there is nothing to aggregate: such rows get the data shares (paper, Algorithm 2) and an
+    infinite error bound.
+    """
+
+    name: str
+
+    def weights(
+        self, privacy_loss: ArrayLike, data_size: ArrayLike, clip: float = 1.0
+    ) -> Floats: ...
+
+
+def check_inputs(
+    privacy_loss: ArrayLike, data_size: ArrayLike, clip: float
+) -> tuple[Floats, Floats]:
+    """Both as float64 (K, n); wrong shapes, signs and numbers are refused by name."""
+    loss, size = numbers("privacy_loss", privacy_loss), numbers("data_size", data_size)
+    if loss.ndim != 2 or loss.shape != size.shape or loss.shape[1] == 0:
+        raise InputError(
+            f"privacy_loss and data_size must share a shape (K, n), got {loss.shape} and {size.shape}"
+        )
+    refuse(
+        "privacy_loss",
+        loss,
+        (loss >= 0) & (loss <= LARGEST),
+        f"be at least 0 and at most {LARGEST:g}",
+    )
+    refuse(
+        "data_size", size, (size > 0) & (size <= LARGEST), f"be positive and at most {LARGEST:g}"
+    )
+    if not (isinstance(clip, int | float | np.number) and 1 / LARGEST <= clip <= LARGEST):
+        raise InputError(f"clip must be a number from {1 / LARGEST:g} to {LARGEST:g}, got {clip!r}")
+    return loss, size
+
+
+def numbers(name: str, values: ArrayLike) -> Floats:
+    try:
+        return np.asarray(values, np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"{name} must be an array of numbers: {error}") from None
+
+
+def refuse(name: str, array: Floats, right: NDArray[np.bool_], must: str) -> None:
+    """Names the first entry that is not right (nan never is)."""
+    if not right.all():
+        k, i = np.argwhere(~right)[0]
+        raise InputError(
+            f"{name}[{k}, {i}] (market {k}, owner {i}) is {array[k, i]}; it must {must}"
+        )
+
+
+def check_weights(name: str, weights: Any, privacy_loss: Floats) -> Floats:
+    """Refuses weights that break the contract: shape, sign, a weight on somebody who sells nothing, a sum other than one."""
+    found = np.asarray(weights)
+    if found.shape != privacy_loss.shape or found.dtype != np.float64:
+        raise ContractError(
+            f"aggregation rule {name!r}: weights must be float64 of shape {privacy_loss.shape}, got {found.dtype} {found.shape}"
+        )
+    if not (np.isfinite(found) & (found >= 0)).all():
+        raise ContractError(
+            f"aggregation rule {name!r}: weights must be finite and at least 0, got {found.tolist()}"
+        )
+    if (np.abs(found.sum(axis=1) - 1.0) > 1e-6).any():
+        raise ContractError(
+            f"aggregation rule {name!r}: weights must sum to 1, got {found.sum(axis=1).tolist()}"
+        )
+    if (found[(privacy_loss == 0) & (privacy_loss > 0).any(axis=1, keepdims=True)] != 0).any():
+        raise ContractError(
+            f"aggregation rule {name!r} puts a weight on an owner who sells nothing"
+        )
+    return found
+
+
+def data_shares(data_size: Floats) -> Floats:
+    """W_i = d_i / sum(d), (K, n)."""
+    return np.asarray(data_size / data_size.sum(axis=1, keepdims=True))
+
+
+def normalised(scores: Floats, data_size: Floats) -> Floats:
+    """Scores (K, n) to weights; rows of zeros become data shares."""
+    total = scores.sum(axis=1, keepdims=True)
+    empty = total <= 0
+    return np.where(empty, data_shares(data_size), scores / np.where(empty, 1.0, total))

@@ -1,0 +1,1 @@
+"""Learned auctions: networks, their weights, and how their output becomes an outcome."""

@@ -1,0 +1,187 @@
+"""The network of `seq-price`: what the next owner is offered, from what has happened so far and what everybody knows.
+
+It never sees anything that the owner who is asked has reported about her valuation or her privacy budget, so no report of
+hers can move her menu.
+
+    size = "certified"   sizes are public: owners are asked from the largest to the smallest, and a menu may use all sizes.
+                         The offer is a share of the money left, spread over the knots by a rising curve.
+    size = "reported"    sizes are part of the report: owners are asked as they come, and a menu may use the sizes of
+                         those who have answered. The offer is a price for a record at every knot.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+FEATURES = 16
+SMALL = 1e-3
+REACH = 2.5  # of prices for a record around the typical one, in logarithms
+
+
+class PriceNetwork(nn.Module):
+    """Facts (K, 16) -> the offer over the knots (levels,), absolute privacy losses."""
+
+    kind = "price"
+    n = 0  # any number of owners
+
+    def __init__(
+        self,
+        levels: int,
+        hidden: int = 64,
+        largest_loss: float = 2.0,
+        size: str = "certified",
+        typical_size: float = 1.0,
+        typical_price: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.levels, self.hidden, self.size = levels, hidden, size
+        self.largest_loss, self.typical_size, self.typical_price = (
+            largest_loss,
+            typical_size,
+            typical_price,
+        )
+        self.layers = nn.Sequential(
+            nn.Linear(FEATURES, hidden),
+            nn.SiLU(),
+            nn.Linear(hidden, hidden),
+            nn.SiLU(),
+            nn.Linear(hidden, hidden),
+            nn.SiLU(),
+            nn.Linear(hidden, levels + 1),
+        )
+        for parameter in self.layers[-1].parameters():
+            nn.init.zeros_(parameter)
+
+    @property
+    def shape_facts(self) -> dict[str, object]:
+        """What `checkpoints` needs to build the network again."""
+        facts = {
+            "largest_loss": self.largest_loss,
+            "size": self.size,
+            "typical_size": self.typical_size,
+        }
+        return facts if self.size == "certified" else facts | {"typical_price": self.typical_price}
+
+    def knots(self, dtype: torch.dtype = torch.float64) -> Tensor:
+        return torch.arange(1, self.levels + 1, dtype=dtype) * (self.largest_loss / self.levels)
+
+    def forward(self, facts: Tensor) -> Tensor:
+        """(K, 1 + levels) raw: how much, and how it is spread."""
+        x = facts
+        for layer in self.layers:
+            x = (
+                nn.functional.silu(x, inplace=not self.training)
+                if isinstance(layer, nn.SiLU)
+                else layer(x)
+            )
+        return x
+
+    def curve(self, facts: Tensor, guess: Tensor) -> tuple[Tensor, Tensor]:
+        """(K,) raw size of the offer around a first guess, and (K, levels) the rising curve it is spread by, 1 at the top."""
+        out = self.forward(facts)
+        return out[:, 0] + guess, torch.softmax(out[:, 1:], dim=1).cumsum(1)
+
+
+class Standing:
+    """Where K markets stand while their owners are asked one after the other.
+
+    data_size (K, n) in the order of asking, budget (K,). All money inside is in shares of the budget. `menu(i)` is what owner i is
+    offered; `settle` takes down what she chose. With size = "reported", `menu(i)` reads no size from i on.
+    """
+
+    def __init__(self, network: PriceNetwork, data_size: Tensor, budget: Tensor) -> None:
+        self.network, self.data_size, self.budget = network, data_size, budget
+        markets, self.n = data_size.shape
+        zero = data_size.new_zeros(markets)
+        self.left = zero + 1.0
+        self.sold_share, self.noise, self.sold_loss, self.squares = zero, zero, zero, zero
+        self.asked_size = zero
+        if network.size == "certified":
+            total = data_size.sum(1)
+            self.share = data_size / total[:, None]
+            self.per_record = torch.log(budget.clamp(min=1e-30) / total).clamp(-15.0, 15.0)
+            self.rest = self.share.flip(1).cumsum(1).flip(1)
+            self.rest_square = (self.share**2).flip(1).cumsum(1).flip(1).sqrt()
+        else:
+            self.per_record = torch.log(
+                budget.clamp(min=1e-30) / (self.n * network.typical_size)
+            ).clamp(-15.0, 15.0)
+
+    def menu(self, i: int) -> Tensor:
+        """(K, levels) certified: payments at the knots, in shares of the budget, none above what is left. Reported: unit prices,
+        in shares of the budget for `typical_size` x n records."""
+        if self.network.size == "certified":
+            return self._payments(i)
+        return self._unit_prices(i)
+
+    def settle(self, i: int, loss: Tensor, payment: Tensor) -> None:
+        """Owner i sold `loss` (K,) for `payment` (K,), in shares of the budget."""
+        certified = self.network.size == "certified"
+        share = (
+            self.share[:, i]
+            if certified
+            else self.data_size[:, i] / (self.n * self.network.typical_size)
+        )
+        seller = torch.where(loss.detach() > 0, share, torch.zeros_like(share))
+        self.left = (self.left - payment).clamp(min=0.0)
+        self.sold_share = self.sold_share + seller
+        self.noise = self.noise + (seller / loss.detach().clamp(min=0.05)) ** 2
+        self.sold_loss = self.sold_loss + share * loss
+        self.squares = self.squares + loss * loss / self.n
+        self.asked_size = self.asked_size + share
+
+    def _payments(self, i: int) -> Tensor:
+        own = self.share[:, i]
+        after = self.rest[:, i] - own
+        following = self.share[:, i + 1] if i + 1 < self.n else torch.zeros_like(own)
+        money = torch.log(self.left + SMALL)
+        facts = [
+            money,
+            money - torch.log(self.rest[:, i] + 1e-9) + self.per_record,
+            own,
+            torch.log(own * self.n) / 2,
+            own / self.rest[:, i],
+            after,
+            self.rest_square[:, i],
+            following,
+        ]
+        guess = torch.log(1.2 * own / (after + 1e-4)).clamp(-6.0, 6.0)
+        size, curve = self.network.curve(self._facts(facts, i), guess)
+        return curve * (torch.sigmoid(size) * self.left)[:, None]
+
+    def _unit_prices(self, i: int) -> Tensor:
+        money = torch.log(self.left + SMALL)
+        asked = self.asked_size
+        mean = torch.log(asked * self.n / max(i, 1) + SMALL) / 2
+        facts = [
+            money,
+            money - math.log((self.n - i) / self.n) + self.per_record,
+            asked,
+            mean,
+            torch.log(asked + SMALL) / 3,
+            self.sold_share / (asked + 1e-6),
+            torch.log(self.n * torch.sqrt(self.noise) + SMALL) / 3,
+            torch.zeros_like(asked),
+        ]
+        size, curve = self.network.curve(self._facts(facts, i), torch.zeros_like(money))
+        around = math.log(self.network.typical_price) + REACH * torch.tanh(size / REACH)
+        return curve * torch.exp((around - self.per_record).clamp(-30.0, 30.0))[:, None]
+
+    def _facts(self, particular: list[Tensor], i: int) -> Tensor:
+        def everywhere(x: float) -> Tensor:
+            return torch.full_like(self.left, x)
+
+        common = [
+            self.left,
+            self.per_record,
+            everywhere((self.n - i) / self.n),
+            everywhere(math.log(self.n) / 3),
+            self.sold_share,
+            torch.sqrt(self.noise + 1e-6),
+            self.sold_loss / 4,
+            self.squares,
+        ]
+        return torch.stack(particular + common, dim=1)

@@ -1,0 +1,217 @@
+"""seq-price: owners are asked one after the other, each takes what she likes best from a menu that no report of hers can move.
+
+Truthful, individually rational and budget-feasible for every valuation by construction (THEORY section 4, docs/seq-price.md); what is
+learned is the menus. With certified sizes an offer is a price curve p(e) over privacy losses, and she gets the best point of it within her
+privacy budget. With reported sizes an offer is a price for a record at each of some losses, for as many records as the money lasts:
+she gets the best pair (loss, records) within what she reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
+from flmarket_sim.auctions.learned.favourite import TABLE, Claim, Reading, favourite
+from flmarket_sim.errors import InputError
+from flmarket_sim.owners.bids import BidBatch
+from flmarket_sim.threads import one_torch_thread
+
+CHUNK = 2048  # markets asked at once
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What the next owner of each of K markets is offered.
+
+    owner         (K,) her column
+    privacy_loss  (L,) knots of the curve (certified), or the losses on offer (reported)
+    payment       (K, L) what they pay: straight between knots from 0 at 0 (certified); for one record (reported)
+    money         (K,) what is left of the budgets: no sale is paid more
+    """
+
+    owner: Ints
+    privacy_loss: Floats
+    payment: Floats
+    money: Floats
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """A whole round in the order of asking: order (K, n); privacy_loss (L,) and menu (K, n, L) as in `Offer`; chosen
+    privacy loss, payment and records (K, n)."""
+
+    order: Ints
+    privacy_loss: Floats
+    menu: Floats
+    chosen_loss: Floats
+    chosen_payment: Floats
+    chosen_size: Floats
+
+
+class SeqPrice:
+    """Learned menus, one owner after the other: no report beats the truth, whatever her valuation.
+
+    (As far as a bid can say it: docs/seq-price.md tells what a table can say, and that one level says too little.)
+
+    `size = "certified"`: sizes are known to the broker; order and menus use them, and no lie about values or privacy budget pays.
+    `size = "reported"`: neither her place nor her menu depends on her size, and no lie about it pays either.
+    """
+
+    name = "seq-price"
+    guarantees = {"truthful": "any", "individually_rational": "any", "budget_feasible": "any"}
+
+    def __init__(
+        self, weights: str = "paper-iid", size: Literal["certified", "reported"] = "certified"
+    ) -> None:
+        from flmarket_sim.auctions.learned import weight_files
+
+        self.size = size
+        self.certified = (
+            ("data_size",) if size == "certified" else ()
+        )  # parts of a report that the broker has checked
+        self.learned = weight_files.load(weights, self.name, size)
+        if self.learned.network.size != size:
+            raise InputError(
+                f"the weights {weights!r} were trained for size = {self.learned.network.size!r}, not {size!r}"
+            )
+        self.network = self.learned.network.double()
+
+    def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
+        """Draws nothing: the same reports give the same outcome."""
+        money = check_budget(bids, budget)
+        loss, payment, size = np.zeros(bids.shape), np.zeros(bids.shape), bids.data_size.copy()
+        with one_torch_thread():
+            for rows, sequence in self._sequences(bids, money, keep_menus=False):
+                for target, chosen in (
+                    (loss, sequence.chosen_loss),
+                    (payment, sequence.chosen_payment),
+                    (size, sequence.chosen_size),
+                ):
+                    np.put_along_axis(target[rows], sequence.order, chosen, axis=1)
+        return Outcome(loss, payment, None if self.size == "certified" else size)
+
+    def sequence(self, bids: BidBatch, budget: Floats) -> Sequence:
+        """The round as it happens: who is asked when, what she is offered, what she takes."""
+        parts = [
+            part for _, part in self._sequences(bids, check_budget(bids, budget), keep_menus=True)
+        ]
+        joined = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in ("order", "menu", "chosen_loss", "chosen_payment", "chosen_size")
+        }
+        return Sequence(privacy_loss=parts[0].privacy_loss, **joined)
+
+    def reading(self, bids: BidBatch) -> Reading:
+        """Reports as the valuations that they are read as."""
+        return Reading.of(bids)
+
+    def choice(self, reading: Reading, rows: Ints, offer: Offer) -> tuple[Floats, Floats, Floats]:
+        """(K,) what the owner who is asked in market rows[k] takes by her report: privacy loss, payment, records."""
+        claim = reading.of_owner(rows, offer.owner)
+        size = reading.bids.data_size[rows, offer.owner]
+        if self.size == "certified":
+            return (*favourite(claim, offer.privacy_loss, offer.payment), size)
+        return favourite_pair(claim, size, offer)
+
+    def ask(self, data_size: Floats, budget: Floats) -> Asking:
+        """A round in the hands of the caller: offers come out, choices go in. Sizes (K, n) are read only as far as `size` allows."""
+        return Asking(self.network, self.size, data_size, budget)
+
+    def _sequences(
+        self, bids: BidBatch, money: Floats, keep_menus: bool
+    ) -> Iterator[tuple[slice, Sequence]]:
+        reading = Reading.of(bids)
+        for begin in range(0, len(money), CHUNK):
+            rows = slice(begin, begin + CHUNK)
+            places = np.arange(begin, min(begin + CHUNK, len(money)))
+            asking = self.ask(bids.data_size[rows], money[rows])
+            menus, chosen = [], []
+            for offer in asking:
+                loss, paid, size = self.choice(reading, places, offer)
+                asking.settle(loss, paid)
+                chosen.append((loss, paid, size))
+                if keep_menus:
+                    menus.append(offer.payment)
+            taken = (np.stack(column, axis=1) for column in zip(*chosen, strict=True))
+            menu = np.stack(menus, axis=1) if keep_menus else np.empty((len(places), 0, 0))
+            yield rows, Sequence(asking.order, asking.knots, menu, *taken)
+
+
+class Asking:
+    """K markets whose owners are asked in step: iterate for offers, and `settle` each one before the next."""
+
+    def __init__(self, network: object, size: str, data_size: Floats, budget: Floats) -> None:
+        import torch
+
+        from flmarket_sim.auctions.learned.price_network import PriceNetwork, Standing
+
+        assert isinstance(network, PriceNetwork)
+        markets, self.n = data_size.shape
+        self.certified = size == "certified"
+        place = np.broadcast_to(np.arange(self.n), (markets, self.n))
+        self.order = (
+            np.argsort(-data_size, axis=1, kind="stable") if self.certified else place.copy()
+        )
+        self.budget = budget
+        self.knots = np.array(network.knots().numpy())
+        sizes = np.ascontiguousarray(np.take_along_axis(data_size, self.order, axis=1))
+        self._standing = Standing(network, torch.from_numpy(sizes), torch.from_numpy(budget))
+        self._per_record = 1.0 if self.certified else 1.0 / (network.typical_size * self.n)
+        self._left = budget.copy()
+        self._asked = 0
+
+    def __iter__(self) -> Iterator[Offer]:
+        import torch
+
+        while self._asked < self.n:
+            with torch.inference_mode():
+                share = self._standing.menu(self._asked).numpy()
+            payment = share * (self.budget * self._per_record)[:, None]
+            if self.certified:
+                payment = np.minimum(payment, self._left[:, None])
+            yield Offer(
+                self.order[:, self._asked].copy(), self.knots, payment, self._left.copy()
+            )  # no way back to the order
+
+    def settle(self, loss: Floats, payment: Floats) -> None:
+        """What the owners who were asked last chose, (K,)."""
+        import torch
+
+        self._left = np.maximum(self._left - payment, 0.0)
+        share = np.divide(payment, self.budget, out=np.zeros_like(payment), where=self.budget > 0)
+        self._standing.settle(self._asked, torch.from_numpy(loss), torch.from_numpy(share))
+        self._asked += 1
+
+
+def favourite_pair(claim: Claim, data_size: Floats, offer: Offer) -> tuple[Floats, Floats, Floats]:
+    """(K,) privacy loss, payment and records of the best pair: a loss on offer within her budget, on as many whole records as she has
+    and the money pays. A smooth family costs in proportion to the records; a table costs the same on fewer."""
+    unit, grid = offer.payment, np.broadcast_to(offer.privacy_loss, offer.payment.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        affordable = np.floor(offer.money[:, None] / unit)
+    records = np.minimum(data_size[:, None], np.where(np.isnan(affordable), 0.0, affordable))
+    share = np.where((claim.family == TABLE)[:, None], 1.0, records / data_size[:, None])
+    paid = records * unit
+    utility = paid - claim.values_at(grid) * share
+    utility = np.where(
+        (grid <= claim.privacy_budget[:, None]) & (records >= 1) & (paid <= offer.money[:, None]),
+        utility,
+        -1.0,
+    )
+    last = utility.shape[1] - 1
+    best = (last - utility[:, ::-1].argmax(axis=1))[:, None]
+    sells = np.take_along_axis(utility, best, 1)[:, 0] >= 0
+    loss, payment, sold = (
+        np.take_along_axis(array, best, 1)[:, 0] for array in (grid, paid, records)
+    )
+    return (
+        np.where(sells, loss, 0.0),
+        np.where(sells, payment, 0.0),
+        np.where(sells, sold, data_size),
+    )

@@ -1,0 +1,190 @@
+"""Weights of learned auctions: ours as safetensors with metadata, the authors' .pt files read without trusting them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+from flmarket_sim.auctions.learned.menu_network import MenuNetwork
+from flmarket_sim.auctions.learned.paper_network import PaperNetwork
+from flmarket_sim.auctions.learned.price_network import PriceNetwork
+from flmarket_sim.errors import InputError, shortened
+from flmarket_sim.storage.atomic_files import write_whole
+
+SHIPPED = Path(__file__).with_name("weights")
+FORMAT = "1"
+
+
+@dataclass
+class Learned:
+    """A network, how its output is to be read, and where it comes from."""
+
+    network: nn.Module
+    mechanism: str
+    deterministic: bool
+    keeps_zero: bool = True
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def shipped(mechanism: str, rule: str) -> dict[str, Path]:
+    """Names of the weights inside the package for a mechanism and a rule (the randomised nets are trained without one)."""
+    variants = mechanism == "dm-regretnet" or (mechanism, rule) == ("seq-price", "reported")
+    end = f".{mechanism}.{rule}.safetensors" if variants else f".{mechanism}.safetensors"
+    return {path.name.removesuffix(end): path for path in sorted(SHIPPED.glob(f"*{end}"))}
+
+
+def weights_file(weights: str | Path, mechanism: str, rule: str) -> Path:
+    """The file of weights that are named, or given as a file."""
+    known = shipped(mechanism, rule)
+    path = known.get(str(weights), Path(weights))
+    if not path.is_file():
+        names = ", ".join(known) or "none"
+        raise InputError(
+            f"there are no weights {str(weights)!r} for {mechanism!r} with {rule!r}: neither a file nor one of {names}"
+        )
+    return path
+
+
+def load(weights: str | Path, mechanism: str, rule: str) -> Learned:
+    """Weights by name (`paper-iid`), or from a file: .safetensors of ours or .pt of the authors."""
+    path = weights_file(weights, mechanism, rule)
+    learned = load_pt(path) if path.suffix == ".pt" else load_safetensors(path)
+    if learned.mechanism != mechanism:
+        raise InputError(f"{path} has the weights of {learned.mechanism!r}, not of {mechanism!r}")
+    return learned
+
+
+def save(path: Path, learned: Learned) -> None:
+    """Writes tensors and metadata; the file appears whole or not at all."""
+    network = learned.network
+    facts = {
+        "format": FORMAT,
+        "mechanism": learned.mechanism,
+        "network": network.kind,
+        "n": network.n,
+        "levels": network.levels,
+        "hidden": network.hidden,
+        "deterministic": learned.deterministic,
+    } | learned.facts
+    tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
+    metadata = {"flmarket": json.dumps(facts, sort_keys=True)}
+    write_whole(path, lambda fresh: save_file(tensors, fresh, metadata=metadata))
+
+
+def load_safetensors(path: Path) -> Learned:
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads((file.metadata() or {})["flmarket"])
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        network = _build(facts, state)
+        network.load_state_dict(state)
+        return Learned(
+            network.eval(), str(facts["mechanism"]), bool(facts["deterministic"]), True, facts
+        )
+    except (
+        SafetensorError,
+        OSError,
+        KeyError,
+        ValueError,
+        TypeError,
+        RuntimeError,
+        OverflowError,
+        AttributeError,
+    ) as error:
+        raise InputError(
+            f"{path} does not hold the weights of a learned auction: {shortened(str(error))}"
+        ) from None
+
+
+def load_pt(path: Path) -> Learned:
+    """The authors' format (shared/reference/FORMAT.md). Only tensors and plain data are read: no code from the file runs."""
+    try:
+        with warnings.catch_warnings(), torch.serialization.safe_globals([argparse.Namespace]):
+            warnings.simplefilter(
+                "ignore"
+            )  # about versions of pickle: what cannot be read is refused below
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # a stranger's bytes: torch's reader fails in every way there is
+        reason = shortened(str(error).strip().split("\n")[0])
+        raise InputError(
+            f"{path} is refused: it is not a checkpoint of tensors and plain data only ({reason})"
+        ) from None
+    try:
+        if not isinstance(content, dict):
+            raise TypeError(f"it holds a {type(content).__name__}, not a dict")
+        arch, state = content["arch"], content["state_dict"]
+        n, levels, hidden = (
+            int(arch["n_agents"]),
+            int(arch["n_items"]),
+            int(arch["hidden_layer_size"]),
+        )
+        deterministic = arch["a_activation"] == "deterministic"
+        state = {name.removeprefix("module."): tensor for name, tensor in state.items()}
+        _check_tensors(state, hidden, n * levels)
+        network = PaperNetwork(n, levels, hidden)
+        network.load_state_dict(state)
+        label = str(content.get("name", ""))[:200]
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RuntimeError,
+        OverflowError,
+    ) as error:
+        raise InputError(
+            f"{path} is not one of the authors' checkpoints: {shortened(str(error))}"
+        ) from None
+    mechanism = "dm-regretnet" if deterministic else "m-regretnet" if levels > 1 else "regretnet"
+    facts = {"n": n, "levels": levels, "source": "published by the paper's authors", "name": label}
+    return Learned(network.eval(), mechanism, deterministic, keeps_zero=False, facts=facts)
+
+
+def _check_tensors(state: dict[str, torch.Tensor], hidden: int, outputs: int) -> None:
+    """Refuses sizes that the tensors do not have, before a network of such sizes is made, and weights that are not numbers."""
+    if hidden < 1 or outputs < 1:
+        raise ValueError(f"a network of {hidden} units and {outputs} levels is none")
+    if hidden * max(hidden, outputs) > sum(tensor.numel() for tensor in state.values()):
+        raise ValueError(
+            f"a network of {hidden} units and {outputs} levels has more weights than the file"
+        )
+    for name, tensor in state.items():
+        if not (tensor.is_floating_point() and bool(torch.isfinite(tensor).all())):
+            raise ValueError(f"{name} has weights that are not finite numbers")
+
+
+def _build(facts: dict[str, Any], state: dict[str, torch.Tensor]) -> nn.Module:
+    kind, n, levels, hidden = (
+        facts["network"],
+        int(facts["n"]),
+        int(facts["levels"]),
+        int(facts["hidden"]),
+    )
+    _check_tensors(state, hidden, n * levels if kind == "paper" else levels)
+    if kind == "menu":
+        return MenuNetwork(levels, hidden)
+    if kind == "paper":
+        return PaperNetwork(n, levels, hidden)
+    if kind == "price":
+        typical = float(facts["typical_size"]), float(facts.get("typical_price", 1.0))
+        if not all(
+            math.isfinite(number) and number > 0
+            for number in (*typical, float(facts["largest_loss"]))
+        ):
+            raise ValueError(
+                "typical_size, typical_price and largest_loss must be finite and positive"
+            )
+        return PriceNetwork(
+            levels, hidden, float(facts["largest_loss"]), str(facts["size"]), *typical
+        )
+    raise ValueError(f"unknown network {kind!r}")

@@ -1,0 +1,97 @@
+"""`flmarket data`: which data sets there are, whether they are here, and getting them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from flmarket_sim.cli.output import AsJson, print_json, print_rows, stderr, stdout
+from flmarket_sim.errors import DataError
+from flmarket_sim.plugins import registry
+
+app = typer.Typer(
+    help="Data sets: which there are, whether they are here, and getting them.",
+    no_args_is_help=True,
+)
+
+
+@app.command(name="list")
+def data_list(as_json: AsJson = False) -> None:
+    """All data sets, and where their files were found."""
+    from flmarket_sim.learning import files
+
+    rows = []
+    for name in registry.datasets.names():
+        source = registry.datasets.get(name)
+        found = [files.find(source.folder, file) for file in getattr(source, "files", ())]
+        where = (
+            "built in"
+            if not found
+            else ", ".join(str(path) if path else "missing" for path in found)
+        )
+        rows.append({"name": name, "where": where, "about": registry.datasets.describe(name)})
+    if as_json:
+        print_json(rows)
+        return
+    print_rows(rows)
+
+
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="Data sets; all by default.")
+]
+
+
+@app.command(name="fetch")
+def data_fetch(
+    names: Names = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", help="Another address to fetch from, up to the last slash."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Download data sets into the user's cache and check their SHA-256."""
+    from flmarket_sim.learning import files
+
+    got = []
+    for name, folder, file in _data_files(names):
+        with stderr.status(f"{name}: {file.name}"):
+            got.append({"name": name, "file": str(files.fetch(name, folder, file, source))})
+        if not as_json:
+            stdout.print(
+                f"{name}: {got[-1]['file']}", highlight=False, markup=False, soft_wrap=True
+            )
+    if as_json:
+        print_json(got)
+
+
+@app.command(name="check")
+def data_check(names: Names = None, as_json: AsJson = False) -> None:
+    """Check that data sets are here and are what they should be."""
+    from flmarket_sim.learning import files
+
+    problems, right = [], []
+    for name, folder, file in _data_files(names):
+        try:
+            path = files.require(name, folder, file)
+            files.read(path, file)
+            right.append({"name": name, "file": str(path)})
+            if not as_json:
+                stdout.print(
+                    f"{name}: {path} is right", highlight=False, markup=False, soft_wrap=True
+                )
+        except DataError as error:
+            problems.append(str(error))
+    if as_json:
+        print_json({"right": right, "problems": problems})
+    if problems:
+        raise DataError("\n".join(problems))
+
+
+def _data_files(names: list[str] | None) -> Iterator[tuple[str, str, Any]]:
+    for name in names or registry.datasets.names():
+        source = registry.datasets.get(name)
+        for file in getattr(source, "files", ()):
+            yield name, source.folder, file

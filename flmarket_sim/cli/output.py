@@ -1,0 +1,103 @@
+"""How the command line shows things: consoles, progress bars, tables, JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+SPEED_OVER = (
+    4 * 3600.0
+)  # seconds: steps may take minutes, and one alone says nothing of the time left
+stdout, stderr = Console(), Console(stderr=True)
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Override, e.g. auction.name=all-in."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+@contextmanager
+def progress(what: str, step: str = "rounds") -> Iterator[Callable[..., None]]:
+    """A bar on stderr; yields `report(done, total)`, or with a third argument the numbers to show beside it."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns, console=stderr, transient=True, speed_estimate_period=SPEED_OVER
+    ) as bar:
+        task = bar.add_task(f"{what}: preparing", total=None)
+
+        def report(done: int, total: int, metrics: dict[str, float] | None = None) -> None:
+            shown = "".join(
+                f"  {key} {value:.3f}" for key, value in (metrics or {}).items() if key != "step"
+            )
+            bar.update(task, completed=done, total=total, description=f"{what}: {step}{shown}")
+
+        yield report
+
+
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def print_rows(rows: list[dict[str, str]]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for head in rows[0]:
+        table.add_column(head, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(value) for value in row.values()))
+    stdout.print(table)
+
+
+def print_json(content: Any) -> None:
+    sys.stdout.write(
+        json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    )
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity and no nan: they become text and null."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and value != value:
+        return None
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return "inf" if value > 0 else "-inf"
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def result_folder(name: str, digest: str) -> Path:
+    """runs/NAME-HASH, whatever the name is."""
+    safe = re.sub(r"[^\w.-]+", "-", name)[:60]
+    return Path("runs") / f"{safe}-{digest[:8]}"
+
+
+def free_folder(name: str, digest: str) -> Path:
+    """runs/NAME-HASH, with a number behind it where that is taken."""
+    base = result_folder(name, digest)
+    folder, number = base, 1
+    while folder.exists():
+        number += 1
+        folder = base.with_name(f"{base.name}.{number}")
+    return folder

@@ -1,0 +1,94 @@
+"""`flmarket privacy`: does the noise protect as much as it says, and what did owners sell in all?"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.table import Table
+
+from flmarket_sim.cli.output import AsJson, print_json, progress, stdout
+
+app = typer.Typer(
+    help="Privacy: an audit of the noise, and the ledger of a run.", no_args_is_help=True
+)
+
+
+@app.command()
+def audit(
+    noise: Annotated[
+        Literal["simulation", "hardened"], typer.Option(help="As in [privacy] of a scenario.")
+    ] = "simulation",
+    epsilon: Annotated[
+        list[float] | None,
+        typer.Option(min=1e-6, help="Claimed privacy loss; may be given again. Else 0.5, 1 and 2."),
+    ] = None,
+    draws: Annotated[
+        int, typer.Option(min=100, help="Gradients released for each of the two inputs.")
+    ] = 1_000_000,
+    clip: Annotated[float, typer.Option(min=1e-6, max=1e6, help="L.")] = 1.0,
+    confidence: Annotated[
+        float, typer.Option(min=0.5, max=1 - 1e-9, help="Of each lower bound.")
+    ] = 0.9999,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulation noise.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; one a core by default.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Release gradients as the market does and bound from below what they lose. Exit 1 if a claim is refuted."""
+    from flmarket_sim.privacy import audit as ask
+    from flmarket_sim.privacy import require_noise
+    from flmarket_sim.privacy.privacy_audit import released
+
+    require_noise(noise)
+    results = []
+    for loss in epsilon or (0.5, 1.0, 2.0):
+        with progress(f"e = {loss:g}", "batches") as report:
+            mechanism = partial(released, noise=noise)
+            workers = workers or os.cpu_count() or 1
+            results.append(ask(loss, clip, draws, confidence, seed, mechanism, workers, report))
+    if as_json:
+        rows = [vars(result) | {"passed": result.passed, "noise": noise} for result in results]
+        print_json(rows)
+    else:
+        table = Table(box=None, pad_edge=False)
+        for head in ("claimed e", "shown: e is at least", "within reach of the draws", "verdict"):
+            table.add_column(head, justify="right")
+        for result in results:
+            verdict = "not refuted" if result.passed else "REFUTED"
+            table.add_row(
+                f"{result.claimed:g}", f"{result.lower_bound:.4f}", f"{result.reach:.4f}", verdict
+            )
+        stdout.print(table)
+        stdout.print(
+            f"{noise} noise, {draws:,} gradients for each of two inputs, L = {clip:g}; each bound holds with confidence {confidence:g}. "
+            "A claim that is not refuted is not proven.",
+            highlight=False,
+        )
+    if not all(result.passed for result in results):
+        raise typer.Exit(1)
+
+
+@app.command()
+def ledger(
+    directory: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.")],
+    delta: Annotated[
+        float, typer.Option(help="Chance of failure that the tighter figure allows.")
+    ] = 1e-6,
+    top: Annotated[int, typer.Option(min=1, help="How many owners, from whoever sold most.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """What owners sold in all: the ledger's sum beside dp-accounting. Exit 1 if the ledger is not what the log adds up to."""
+    from flmarket_sim.report import privacy_ledger as report
+
+    found = report.read(directory, delta, top)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        stdout.print(report.render(found))
+    if found.wrong:
+        raise typer.Exit(1)

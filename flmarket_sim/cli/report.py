@@ -1,0 +1,41 @@
+"""`flmarket report`: one HTML page of a run, a sweep, a study or a probe, or of several beside each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flmarket_sim.cli.output import AsJson, print_json, stdout
+
+
+def report(
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR...", help="Directories of runs, sweeps, studies; files of probes."
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The page; else report.html in the directory, or here for a probe or several."
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write over a page that is there.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make one self-contained HTML page: summary, interactive figures, tables, settings, provenance."""
+    from flmarket_sim.report.html import page
+
+    inside = len(inputs) == 1 and inputs[0].is_dir()
+    written = page.write(
+        inputs, out or (inputs[0] / "report.html" if inside else Path("report.html")), force
+    )
+    if as_json:
+        print_json({"report": str(written), "bytes": written.stat().st_size})
+    else:
+        stdout.print(f"{written}", highlight=False, soft_wrap=True, markup=False)

@@ -1,0 +1,107 @@
+"""`flmarket reproduce`: the paper's figures and tables again."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from flmarket_sim.cli.output import AsJson, Overrides, cores, print_json, progress, stderr, stdout
+from flmarket_sim.errors import FlmarketError
+
+
+def reproduce(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...|all",
+            help="error-bound, invalid-gradients, aggregation, accuracy, levels, guarantees, surplus.",
+        ),
+    ],
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="Few markets, few seeds, short trainings: minutes instead of hours."
+        ),
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(help="Where pieces are kept; the same command goes on from there.")
+    ] = Path("runs/reproduction"),
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            help="The page (.md); by default in --out, named after the results: reproduction.md for all."
+        ),
+    ] = None,
+    authors: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the authors' published weights (.pt), to be measured too."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; by default one a core.")
+    ] = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the paper's results again: figure, table and Parquet of each, and a page that holds its claims against them."""
+    from flmarket_sim.paper import reproduction as study
+    from flmarket_sim.paper.claims import verdicts
+    from flmarket_sim.report import reproduction_page as report
+
+    asked = study.chosen(names)
+    target = page or out / (
+        "reproduction.md" if asked == list(study.RESULTS) else f"{'-'.join(asked)}.md"
+    )
+    done = []
+    failed: dict[str, str] = {}
+    try:
+        for name in asked:
+            with progress(name, "pieces") as tell:
+                made, wrong = study.reproduce(
+                    [name], out, quick, workers or cores(), authors, overrides or (), tell
+                )
+            done += made
+            failed |= wrong
+            if name in wrong:
+                stderr.print(f"{name}: {escape(wrong[name])}", highlight=False, soft_wrap=True)
+    except KeyboardInterrupt:
+        raise FlmarketError(
+            f"interrupted; the pieces that are done are in {out}, and the same command goes on from there"
+        ) from None
+    if not done:
+        raise FlmarketError(f"nothing could be reproduced: {'; '.join(failed.values())}")
+    more = "".join(f" --set {shlex.quote(setting)}" for setting in overrides or ()) + (
+        " --authors DIR" if authors else ""
+    )
+    report.write(
+        done,
+        target,
+        f"flmarket reproduce {' '.join(names)}{' --quick' if quick else ''}{more}",
+        failed,
+    )
+    if as_json:
+        told = {r.name: [vars(v) for v in verdicts(r.name, r.finding.rows)] for r in done}
+        print_json(
+            {
+                "page": str(target),
+                "results": told,
+                "seconds": {r.name: r.seconds for r in done},
+                "failed": failed,
+            }
+        )
+    else:
+        for result in done:
+            stdout.print(f"[bold]{study.RESULTS[result.name]}[/bold] ({result.seconds:.0f} s)")
+            for verdict in verdicts(result.name, result.finding.rows):
+                stdout.print(
+                    f"  {verdict.claim}: [bold]{verdict.outcome}[/bold]. {escape(verdict.evidence)}",
+                    highlight=False,
+                )
+        stdout.print(
+            f"Page, figures and tables: {target}", highlight=False, markup=False, soft_wrap=True
+        )
+    if failed:
+        raise typer.Exit(1)

@@ -1,0 +1,57 @@
+"""`flmarket resume`: a run that was killed, interrupted or out of space goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flmarket_sim.cli.output import AsJson, print_json, progress, stderr, stdout
+from flmarket_sim.errors import FlmarketError
+
+
+def resume(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The directory of a run that was stopped.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Go on with a run that was killed or interrupted, to exactly the files that it would have written."""
+    from flmarket_sim.eventlog import read_run
+    from flmarket_sim.market import simulation
+    from flmarket_sim.report.run_summary import render, summarise
+
+    done = (
+        directory.is_dir()
+        and (directory / "run.json").exists()
+        and read_run(directory).get("outcome") == "finished"
+    )
+    try:
+        with progress(directory.name) as report:
+            finished = simulation.resume(directory, report)
+    except KeyboardInterrupt:
+        raise interrupted(directory) from None
+    if done:
+        stderr.print(
+            f"{directory} is finished already: there was nothing to do",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+    if as_json:
+        print_json(summarise(finished.path) | {"scenario_sha256": finished.info["scenario_sha256"]})
+    else:
+        stdout.print(render(finished.path))
+
+
+def interrupted(directory: Path, repeatable: bool = True) -> FlmarketError:
+    """What a run says that was asked to stop."""
+    further = (
+        f"`flmarket resume {directory}` goes on"
+        if repeatable
+        else "with hardened noise nothing can be resumed: start anew"
+    )
+    return FlmarketError(
+        f"interrupted; the log up to here is readable in {directory}, and {further}"
+    )

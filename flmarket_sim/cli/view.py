@@ -1,0 +1,64 @@
+"""`flmarket view`, and `flmarket run --view`: the log as one participant sees it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from flmarket_sim.cli.output import AsJson, print_json, progress, stdout
+from flmarket_sim.errors import FlmarketError
+
+
+def view(
+    directory: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of a run.")],
+    who: Annotated[str, typer.Argument(help="broker, buyer, buyer:NAME or owner:17.")],
+    out: Annotated[Path, typer.Option(help="Directory for the view; new or empty.")],
+    as_json: AsJson = False,
+) -> None:
+    """Write a run's log as one participant sees it: her own events, and of these what she can know."""
+    from flmarket_sim.eventlog import write_view
+
+    _show(write_view(directory, who, out), out, as_json)
+
+
+def run_view(scenario: Any, who: str, out: Path, as_json: bool) -> None:
+    """Simulates a scenario and keeps the view of one participant only."""
+    from flmarket_sim.eventlog import write_view
+    from flmarket_sim.eventlog.participants import parse_participant
+    from flmarket_sim.market import simulation
+    from flmarket_sim.storage.result_folders import claim
+
+    parse_participant(
+        who, [buyer.name for buyer in scenario.resolved_buyers()], scenario.owners.count
+    )
+    claim(out, "view")
+    with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.resolve().parent) as hidden:
+        try:
+            with progress(scenario.name) as report:
+                finished = simulation.run(scenario, Path(hidden) / "run", progress=report)
+        except KeyboardInterrupt:
+            raise FlmarketError(
+                "interrupted; a view is written of a finished run, so nothing is kept"
+            ) from None
+        told = write_view(finished.path, who, out)
+    _show(told, out, as_json)
+
+
+def _show(told: dict[str, Any], out: Path, as_json: bool) -> None:
+    if as_json:
+        print_json(told | {"directory": str(out)})
+        return
+    kinds = ", ".join(
+        f"{content['rows']:,} {kind}"
+        for kind, content in told["log"]["kinds"].items()
+        if content["rows"]
+    )
+    stdout.print(
+        f"{told['view']} sees {told['log']['events']:,} events: {kinds or 'none'}",
+        highlight=False,
+        markup=False,
+    )
+    stdout.print(f"in {out}", highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,221 @@
+"""Writes events to Parquet: a part of every kind each million events or so, the same bytes for the same events.
+
+Three ways to log, each as cheap as what it is for:
+
+    row      one event with its values: what happens once a round
+    block    many events at one moment: what the broker says to many owners
+    table    rows that may happen, one by one, each at its own time: what the owners of a round do
+
+A part is complete when it appears, and where one ends depends on the events alone. What is in no part yet is in a journal, at most
+about a second old; that depends on the clock, and is gone when the run is done.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import hashlib
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flmarket_sim.errors import FlmarketError
+from flmarket_sim.eventlog.hashes import KindHash
+from flmarket_sim.eventlog.journal import Journal, read_journal
+from flmarket_sim.eventlog.pending_events import EventTable, PendingEvents
+from flmarket_sim.eventlog.schema import KINDS
+from flmarket_sim.storage.atomic_files import disk_error, write_whole
+
+EVENTS_PER_PART = (
+    2**20
+)  # of all kinds together: at the end of a round with more, each kind writes a part
+JOURNAL_SECONDS = 1.0
+WRITERS = (
+    8  # Arrow encodes outside of Python's lock, and disks like to be asked for many things at once
+)
+ORDERED = ("seq", "time")  # never worth a dictionary
+
+
+class ParquetLog:
+    """The event log of one run. `seq` numbers every event in the order in which it was logged.
+
+    `part` is the number of the next part, `flushed` the last event of the one before, `safe` the last that is on disk.
+    """
+
+    def __init__(
+        self, folder: Path, buyers: tuple[str, ...], behaviours: tuple[str, ...] = ()
+    ) -> None:
+        self.folder = folder
+        self.seq = self.flushed = self.safe = self.part = 0
+        self.pending = {kind: PendingEvents(kind, buyers, behaviours) for kind in KINDS}
+        self.hashes = {kind: KindHash(pending.columns) for kind, pending in self.pending.items()}
+        self.journal = Journal(folder)
+        self.needed: int | None = None  # the journal that a checkpoint stands on
+        self._noted = time.monotonic()
+
+    def row(self, kind: str, *values: Any) -> None:
+        """One event: time, round, buyer, sender, receiver, then the payload in the order of the schema."""
+        self.seq += 1
+        self.pending[kind].rows.append((self.seq, *values))
+
+    def block(self, kind: str, count: int, time: float, *values: Any) -> None:
+        """`count` events at one time; each value is an array of that length or one value for all."""
+        if count:
+            seq = np.arange(self.seq + 1, self.seq + count + 1, dtype=np.uint64)
+            self.pending[kind].blocks.append((count, (seq, time, *values)))
+            self.seq += count
+
+    def table(self, kind: str, *values: Any) -> EventTable:
+        """Events that may happen: round, buyer, sender, receiver and payload, each an array over them or one value."""
+        return EventTable(self, self.pending[kind], values)
+
+    @property
+    def due(self) -> bool:
+        """Whether `flush` has anything to do."""
+        return (
+            self.seq - self.flushed >= EVENTS_PER_PART
+            or time.monotonic() - self._noted >= JOURNAL_SECONDS
+        )
+
+    def flush(self) -> None:
+        """At the end of a round: a part once enough events have come together, else the journal now and then."""
+        if self.seq - self.flushed >= EVENTS_PER_PART:
+            self._write_parts()
+        elif self.due:
+            self.note()
+
+    def note(self) -> None:
+        """Everything logged so far is safe on disk afterwards."""
+        for pending in self.pending.values():
+            pending.gather()
+        everything = {
+            kind: pending.batches for kind, pending in self.pending.items() if pending.batches
+        }
+        fresh = {
+            kind: more
+            for kind, batches in everything.items()
+            if (more := batches[self.pending[kind].noted :])
+        }
+        if everything:
+            try:
+                self.journal.append(self.part, self.seq, fresh, everything)
+            except OSError as error:
+                raise disk_error(self.folder, error, ADVICE) from error
+            for pending in self.pending.values():
+                pending.noted = len(pending.batches)
+        self.safe, self._noted = self.seq, time.monotonic()
+
+    def close(self) -> None:
+        """Writes what is pending: the log is complete. A journal that a checkpoint stands on stays as long as that."""
+        if self.seq > self.flushed:
+            self._write_parts()
+        self.journal.close()
+
+    def stand_on(self, part: int) -> None:
+        """A checkpoint needs the journal of this part; older ones can go."""
+        self.needed = part
+        self.journal.remove(range(part))
+
+    def restore(self, part: int, flushed: int, seq: int) -> None:
+        """Goes back to where a log was after event `seq`: parts before `part` are there, the rest is in a journal."""
+        there = {
+            path.name for kind in KINDS for path in self.folder.glob(f"kind={kind}/part-*.parquet")
+        }
+        if part > len(there):
+            raise ValueError(f"it stands on {part:,} parts, and {len(there)} are there")
+        for number in range(part):
+            for kind, known in self.hashes.items():
+                if (path := self._path(kind, number)).exists():
+                    known.update(_columns(path))
+        if seq > flushed:
+            path = self.folder / f"journal-{part:05d}"
+            found = read_journal(path, seq) if path.exists() else None
+            if found is None or found.seq != seq:
+                raise FlmarketError(
+                    f"{path} is damaged or missing: the events up to {seq:,} should be in it"
+                )
+            for kind, batches in found.batches.items():
+                self.pending[kind].batches = batches
+        self.part, self.flushed, self.needed = part, flushed, part
+        self.seq = self.safe = seq
+
+    def digests(self) -> dict[str, str]:
+        """A hash of each kind as far as it is in parts."""
+        return {kind: known.hexdigest() for kind, known in self.hashes.items()}
+
+    def summary(self) -> dict[str, Any]:
+        """Rows of each kind, and hashes of their values that do not depend on how Parquet stores them."""
+        total = hashlib.sha256()
+        kinds = {}
+        for kind, known in self.hashes.items():
+            digest = known.hexdigest()
+            total.update(f"{kind}:{digest};".encode())
+            kinds[kind] = {"rows": known.rows, "sha256": digest}
+        return {
+            "events": sum(known.rows for known in self.hashes.values()),
+            "sha256": total.hexdigest(),
+            "kinds": kinds,
+        }
+
+    def _write_parts(self) -> None:
+        """A part of every kind that has events. The journal has all of it first: half of the parts are no log."""
+        self.note()
+        try:
+            with ThreadPoolExecutor(max_workers=WRITERS) as pool:
+                for writing in [pool.submit(self._write_part, kind) for kind in KINDS]:
+                    writing.result()
+        except OSError as error:
+            raise disk_error(self.folder, error, ADVICE) from error
+        written, self.part, self.flushed = self.part, self.part + 1, self.seq
+        self.journal.remove([number for number in range(written + 1) if number != self.needed])
+
+    def _write_part(self, kind: str) -> None:
+        pending, path = self.pending[kind], self._path(kind, self.part)
+        table = pending.whole()
+        if table is None:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+        def write(fresh: Path) -> None:
+            pq.write_table(
+                table,
+                fresh,
+                row_group_size=len(table),
+                compression="zstd",
+                use_dictionary=[name for name in table.column_names if name not in ORDERED],
+                column_encoding={"seq": "DELTA_BINARY_PACKED"},
+            )
+            if path.exists() and not filecmp.cmp(fresh, path, shallow=False):
+                raise FlmarketError(f"{path} is not what this run writes there: {OTHERWISE}")
+
+        write_whole(path, write)
+        self.hashes[kind].update([column.chunk(0) for column in table.columns])
+        pending.batches, pending.noted = [], 0
+
+    def _path(self, kind: str, number: int) -> Path:
+        return self.folder / f"kind={kind}" / f"part-{number:05d}.parquet"
+
+
+ADVICE = "What is there stays readable; free some space, and `flmarket resume` on the run's directory goes on from there"
+OTHERWISE = (
+    "the file is damaged, or the data, the plug-ins or the kind of CPU are not those of the run's beginning. If it is damaged, "
+    "delete it and resume again: it is written anew"
+)
+
+
+def _columns(path: Path) -> list[pa.Array]:
+    """The columns of a part, each in one piece."""
+    try:
+        table = pq.ParquetFile(path).read()
+        return [
+            column.chunk(0)
+            if column.num_chunks == 1
+            else column.unify_dictionaries().combine_chunks()
+            for column in table.columns
+        ]
+    except (OSError, pa.ArrowException) as error:
+        raise FlmarketError(f"{path} cannot be read: {error}") from None

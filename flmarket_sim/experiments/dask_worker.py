@@ -1,0 +1,128 @@
+"""What happens on a worker of a cluster: is it fit for these runs, and if so, a few of them in a process of their own.
+
+A run has the same kind of process here as on one machine (workers.py): one thread for its sums, and if the run ends that process, the
+worker goes on and says so. A worker with many threads has a process for each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import pickle
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import flmarket_sim
+from flmarket_sim.experiments.worker_processes import Died, WorkerProcess
+from flmarket_sim.market.run_folder import versions
+
+CODE = "flmarket-sim's code"
+Facts = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Done:
+    """Results of the first tasks of a batch, and the seconds they took; what is missing was not begun."""
+
+    results: list[Any]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """This worker would not give the results of the machine that asks."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@lru_cache(maxsize=1)
+def facts() -> Facts:
+    """What results may depend on beside the scenario: versions, and the package itself, which may be an edited checkout."""
+    digest = hashlib.sha256()
+    home = Path(flmarket_sim.__file__).parent
+    for path in sorted(home.rglob("*")):
+        if path.suffix in (".py", ".safetensors"):
+            digest.update(path.relative_to(home).as_posix().encode() + path.read_bytes())
+    return versions() | {CODE: digest.hexdigest()[:12]}
+
+
+def pack_batch(function: Callable[[Any], Any], tasks: list[Any]) -> bytes:
+    return pickle.dumps((function, tasks), pickle.HIGHEST_PROTOCOL)
+
+
+def work_off(batch: bytes, expected: Facts, seconds: float) -> Done | Unfit:
+    """The tasks of a batch until `seconds` have passed, one at least."""
+    here = facts()
+    wrong = [
+        f"{name} {here.get(name)} instead of {wanted}"
+        for name, wanted in expected.items()
+        if here.get(name) != wanted
+    ]
+    if wrong:
+        return Unfit("it has " + ", ".join(wrong))
+    try:
+        function, tasks = pickle.loads(batch)
+    except (ImportError, AttributeError) as error:
+        return Unfit(f"it cannot read its task ({error})")
+    results: list[Any] = []
+    process = _take()
+    began = time.perf_counter()
+    for task in tasks:
+        if results and time.perf_counter() - began > seconds:
+            break
+        if process is None:
+            process = _start()
+        if process is None:
+            return Unfit("it cannot start a process for runs")
+        try:
+            process.give((function, task))
+            results.append(process.pipe.recv())
+        except (EOFError, OSError):
+            results.append(Died(process.end().exit_code))
+            process = None
+    if process is not None:
+        _idle.append(process)
+    return Done(results, time.perf_counter() - began)
+
+
+_idle: list[WorkerProcess[Any]] = []
+_starting = threading.Lock()
+
+
+def _take() -> WorkerProcess[Any] | None:
+    """One that waits, if it is still there: a run is not blamed for what happened before it."""
+    while True:
+        try:
+            process = _idle.pop()
+        except IndexError:
+            return _start()
+        if process.process.is_alive():
+            return process
+        process.end()
+
+
+def _start() -> WorkerProcess[Any] | None:
+    with _starting:
+        multiprocessing.current_process().daemon = (
+            False  # a nanny's worker is a daemon, and daemons may not have children
+        )
+        process: WorkerProcess[Any] = WorkerProcess(_call)
+    try:
+        process.pipe.recv()
+    except (EOFError, OSError):
+        process.end()
+        return None
+    return process
+
+
+def _call(errand: tuple[Callable[[Any], Any], Any]) -> Any:
+    function, task = errand
+    return function(task)

@@ -1,0 +1,52 @@
+"""Markets run for a study: the scenario with other settings, into a folder that goes when it has been read."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from flmarket_sim.learning.dataset import Dataset
+from flmarket_sim.market.simulation import run
+from flmarket_sim.scenario.model import Scenario, without_nulls
+from flmarket_sim.scenario.scenario_file import build_scenario
+
+
+def changed(scenario: Scenario, **tables: Any) -> Scenario:
+    """The scenario with values at dotted paths replaced (dots written as two underscores), checked again."""
+    plain = scenario.as_dict()
+    plain["study"] = None
+    for path, value in tables.items():
+        *places, last = path.split("__")
+        table = plain
+        for place in places:
+            table = table[place]
+        table[last] = value
+    return build_scenario(without_nulls(plain), scenario.name)
+
+
+def auction_table(text: str) -> dict[str, str]:
+    """The [auction] table behind NAME or NAME@WEIGHTS."""
+    name, at, weights = text.partition("@")
+    return {"name": name, "weights": weights} if at else {"name": name}
+
+
+@contextmanager
+def ran(scenario: Scenario, data: Dataset | None = None) -> Iterator[Path]:
+    """The directory of a finished run, for as long as it is looked at."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield run(scenario, Path(folder) / "run", data=data).path
+
+
+def load_data(scenario: Scenario) -> Dataset | None:
+    """The scenario's data, to be shared by runs with one seed of the data; None in a market without learning."""
+    from flmarket_sim.plugins import registry
+    from flmarket_sim.randomness import Streams
+
+    if all(buyer.model.name == "none" for buyer in scenario.resolved_buyers()):
+        return None
+    source = registry.datasets.create(scenario.data.name, **scenario.data.options)
+    loaded: Dataset = source.load(Streams(scenario.seed))
+    return loaded

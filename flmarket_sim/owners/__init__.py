@@ -1,0 +1,1 @@
+"""Who the owners are: valuations, types, bids, and the population."""

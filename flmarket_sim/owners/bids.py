@@ -1,0 +1,200 @@
+"""Who owners are (`Profiles`) and what they report (`BidBatch`), for K markets of n owners at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from flmarket_sim.errors import InputError, shown
+from flmarket_sim.owners import valuation
+
+Floats = NDArray[np.float64]
+MOST_LEVELS = 100_000
+
+
+def _numbers(name: str, values: ArrayLike) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"{name} must be an array of numbers: {error}") from None
+
+
+def _matrix(name: str, values: ArrayLike, *, minimum: float, strict: bool = False) -> Floats:
+    array = _numbers(name, values)
+    if array.ndim != 2:
+        raise InputError(f"{name} must have shape (K, n), got {array.shape}")
+    wrong = ~np.isfinite(array) | (array <= minimum if strict else array < minimum)
+    if wrong.any():
+        k, i = np.argwhere(wrong)[0]
+        sign = ">" if strict else ">="
+        raise InputError(
+            f"{name}[{k}, {i}] (market {k}, owner {i}) is {array[k, i]}; it must be finite and {sign} {minimum:g}"
+        )
+    return array
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """True types of the owners of K markets.
+
+    family          (K, n) names of `valuation.FAMILIES` (or their codes); kept as codes
+    rate            (K, n) multiplies the family's value
+    privacy_budget  (K, n) largest privacy loss the owner tolerates
+    data_size       (K, n) records she owns
+    """
+
+    family: Any
+    rate: Any
+    privacy_budget: Any
+    data_size: Any
+
+    def __post_init__(self) -> None:
+        fields: dict[str, Any] = {
+            "family": valuation.family_codes(self.family),
+            "rate": _matrix("rate", self.rate, minimum=0.0, strict=True),
+            "privacy_budget": _matrix(
+                "privacy_budget", self.privacy_budget, minimum=0.0, strict=True
+            ),
+            "data_size": _matrix("data_size", self.data_size, minimum=1.0),
+        }
+        shapes = {name: array.shape for name, array in fields.items()}
+        if len(set(shapes.values())) > 1:
+            raise InputError(f"the columns of Profiles differ in shape: {shapes}")
+        for name, array in fields.items():
+            object.__setattr__(self, name, array)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        k, n = self.rate.shape
+        return int(k), int(n)
+
+    def value(self, privacy_loss: ArrayLike, data_size: ArrayLike | None = None) -> Floats:
+        """(K, n) money that makes up for `privacy_loss` on `data_size` records (all of hers by default)."""
+        size = self.data_size if data_size is None else np.asarray(data_size, float)
+        return valuation.value(
+            self.family, self.rate, size, np.asarray(privacy_loss, float), self._step_cost
+        )
+
+    def total_value(self) -> Floats:
+        """(K,) what all owners ask together for all of their privacy budgets."""
+        return np.asarray(self.value(self.privacy_budget).sum(axis=1))
+
+    def utility(
+        self, privacy_loss: Floats, payment: Floats, data_size: ArrayLike | None = None
+    ) -> Floats:
+        """(K, n) payment minus true value; minus infinity where more was sold than the owner has (paper, III-C)."""
+        size = self.data_size if data_size is None else np.asarray(data_size, float)
+        too_much = (privacy_loss > self.privacy_budget * (1 + 1e-12)) | (size > self.data_size)
+        return np.where(too_much, -np.inf, payment - self.value(privacy_loss, size))
+
+    def bids(self, levels: int = 8) -> BidBatch:
+        """The truthful report at `levels` equal shares of each privacy budget."""
+        if not isinstance(levels, int | np.integer) or not 1 <= levels <= MOST_LEVELS:
+            raise InputError(
+                f"levels must be a whole number of at least 1 and at most {MOST_LEVELS}, got {levels}"
+            )
+        shares = np.arange(1, levels + 1) / levels
+        loss = self.privacy_budget[..., None] * shares
+        values = valuation.value(
+            self.family[..., None],
+            self.rate[..., None],
+            self.data_size[..., None],
+            loss,
+            self._step_cost[..., None],
+        )
+        if not np.isfinite(values[..., -1]).all():
+            k, i = np.argwhere(~np.isfinite(values[..., -1]))[0]
+            raise InputError(
+                f"market {k}, owner {i}: a privacy budget of {self.privacy_budget[k, i]:g} with rate {self.rate[k, i]:g} and "
+                f"{self.data_size[k, i]:g} records is worth more than any number ({valuation.FAMILIES[self.family[k, i]]} family)"
+            )
+        return BidBatch(values, self.privacy_budget, self.data_size)
+
+    def take(self, rows: Any) -> Profiles:
+        """The markets `rows` (any index of the first axis)."""
+        return Profiles(
+            self.family[rows], self.rate[rows], self.privacy_budget[rows], self.data_size[rows]
+        )
+
+    @property
+    def _step_cost(self) -> Floats:
+        return np.asarray(self.rate * self.data_size * self.privacy_budget)
+
+
+@dataclass(frozen=True)
+class BidBatch:
+    """Reports of the owners of K markets.
+
+    values          (K, n, M) money asked for selling m/M of the reported budget, m = 1..M, non-decreasing in m
+    privacy_budget  (K, n) reported largest privacy loss
+    data_size       (K, n) reported number of records
+    """
+
+    values: Any
+    privacy_budget: Any
+    data_size: Any
+
+    def __post_init__(self) -> None:
+        values = _numbers("values", self.values)
+        budget = _matrix("privacy_budget", self.privacy_budget, minimum=0.0, strict=True)
+        size = _matrix("data_size", self.data_size, minimum=1.0)
+        if (
+            values.ndim != 3
+            or values.shape[2] < 1
+            or not values.shape[:2] == budget.shape == size.shape
+        ):
+            raise InputError(
+                f"values must have shape (K, n, M) over privacy_budget and data_size of shape (K, n), "
+                f"got {values.shape}, {budget.shape} and {size.shape}"
+            )
+        rising = np.diff(values, axis=2, prepend=0.0)
+        if not np.isfinite(values).all() or (rising < 0).any():
+            k, i, m = np.argwhere(~np.isfinite(values) | (rising < 0))[0]
+            raise InputError(
+                f"values[{k}, {i}] (market {k}, owner {i}) = {shown(values[k, i].tolist())} is not a valuation: "
+                f"it must be finite, at least 0 and "
+                f"non-decreasing over the levels (level {m + 1} is not)"
+            )
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "privacy_budget", budget)
+        object.__setattr__(self, "data_size", size)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        k, n, _ = self.values.shape
+        return int(k), int(n)
+
+    @property
+    def levels(self) -> int:
+        return int(self.values.shape[2])
+
+    @property
+    def full_value(self) -> Floats:
+        """(K, n) money asked for the whole reported budget: the V of single-minded mechanisms."""
+        return np.asarray(self.values[:, :, -1])
+
+    def at_levels(self, levels: int) -> Floats:
+        """(K, n, levels) reported values at other shares of the budget, linear between reports, 0 at level 0."""
+        if levels == self.levels:
+            return np.asarray(self.values)
+        return self.value_at(self.privacy_budget[..., None] * (np.arange(1, levels + 1) / levels))
+
+    def value_at(self, privacy_loss: Floats) -> Floats:
+        """Reported values at any privacy losses (K, n, ...) up to the budget, linear between reports, 0 at level 0."""
+        padded = np.concatenate([np.zeros((*self.shape, 1)), self.values], axis=2)
+        extra = privacy_loss.ndim - 2
+        budget = self.privacy_budget.reshape(*self.shape, *([1] * extra))
+        place = np.clip(privacy_loss / budget, 0.0, 1.0) * self.levels
+        low = np.minimum(place.astype(np.int64), self.levels - 1)
+        share = place - low
+        flat = low.reshape(*self.shape, -1)
+        below = np.take_along_axis(padded, flat, axis=2).reshape(low.shape)
+        above = np.take_along_axis(padded, flat + 1, axis=2).reshape(low.shape)
+        return np.asarray(below + share * (above - below))
+
+    def take(self, rows: Any) -> BidBatch:
+        """The markets `rows` (any index of the first axis)."""
+        return BidBatch(self.values[rows], self.privacy_budget[rows], self.data_size[rows])

@@ -1,0 +1,116 @@
+"""The population as columns: who the owners truly are, and what they own. A million owners are a few arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flmarket_sim.learning.partitions import deal
+from flmarket_sim.owners import valuation
+from flmarket_sim.owners.bids import Profiles
+from flmarket_sim.plugins import registry
+from flmarket_sim.randomness import Purpose, Streams
+from flmarket_sim.scenario.model import Budget, Scenario
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Population:
+    """True types of N owners, each column (N,).
+
+    `rows[offsets[i]:offsets[i + 1]]` are the records of owner i in the training data; both are None in a market without
+    learning. `records_per_second` is None where computing takes no time.
+    """
+
+    family: NDArray[np.int8]
+    rate: Floats
+    privacy_budget: Floats
+    data_size: Ints
+    records_per_second: Floats | None = None
+    rows: Ints | None = None
+    offsets: Ints | None = None
+
+    def __len__(self) -> int:
+        return len(self.rate)
+
+    def profiles(self, owners: Ints) -> Profiles:
+        """The true types of owners (K, n), or (n,) for one market."""
+        chosen = np.atleast_2d(owners)
+        return Profiles(
+            self.family[chosen],
+            self.rate[chosen],
+            self.privacy_budget[chosen],
+            self.data_size[chosen],
+        )
+
+    def value(self, owners: Ints, privacy_loss: Floats) -> Floats:
+        """What `privacy_loss` is worth to these owners on all their records; arrays of one shape."""
+        rate, size = self.rate[owners], self.data_size[owners].astype(float)
+        step_cost = rate * size * self.privacy_budget[owners]
+        return valuation.value(self.family[owners], rate, size, privacy_loss, step_cost)
+
+
+def create_population(
+    scenario: Scenario, streams: Streams, labels: Ints | None = None
+) -> Population:
+    """Draws the owners of a scenario. With the training labels, records are dealt out too."""
+    owners = scenario.owners
+    source = registry.datasets.create(scenario.data.name, **scenario.data.options)
+    partition = registry.partitions.create(owners.partition.name, **owners.partition.options)
+    rng = streams.generator(Purpose.PARTITION)
+    class_counts = source.class_counts(streams) if labels is None else np.bincount(labels)
+    counts = partition.counts(np.asarray(class_counts, np.int64), owners.count, rng)
+    rows = offsets = None
+    if labels is not None:
+        rows, offsets = deal(labels, counts, rng)
+    types = streams.generator(Purpose.TYPES)
+    choices = valuation.family_codes(list(owners.families))
+    family = choices[types.integers(0, len(choices), owners.count)]
+    rate = types.uniform(*owners.rate, owners.count)
+    privacy_budget = types.uniform(*owners.privacy_budget, owners.count)
+    speed = None
+    if owners.records_per_second is not None:
+        speed = streams.generator(Purpose.SPEED).uniform(*owners.records_per_second, owners.count)
+    return Population(family, rate, privacy_budget, counts.sum(axis=1), speed, rows, offsets)
+
+
+def choose_bidders(
+    streams: Streams, owners: int, bidders: int, buyer: int, round_number: int
+) -> Ints:
+    """The owners whom a buyer's auction asks in a round, whatever the policies are."""
+    rng = streams.generator(Purpose.BIDDERS, buyer, round_number)
+    return np.asarray(rng.choice(owners, bidders, replace=False, shuffle=True), dtype=np.int64)
+
+
+def draw_money(streams: Streams, budget: Budget, buyer: int, rounds: int) -> Floats:
+    """(rounds,) the buyer's amounts, or factors, one after the other; more rounds only add to them."""
+    low, high = budget.factor or budget.amount or (0.0, 0.0)
+    return np.asarray(streams.generator(Purpose.BUDGET, buyer).uniform(low, high, rounds))
+
+
+def draw_profiles(scenario: Scenario, count: int, seed: int = 0) -> Profiles:
+    """`count` markets of `market.bidders` owners each, drawn from the scenario's population: no data needed."""
+    population = create_population(scenario, Streams(scenario.seed))
+    rng = Streams(seed).generator(Purpose.PROFILES)
+    owners, bidders = len(population), scenario.market.bidders
+    chosen = np.empty((count, bidders), np.int64)
+    for row in chosen:
+        row[:] = rng.choice(owners, bidders, replace=False)
+    return population.profiles(chosen)
+
+
+def draw_markets(
+    scenario: Scenario, count: int, factors: list[float] | None, seed: int = 0
+) -> tuple[Profiles, Floats]:
+    """Profiles and the budget factor of each market: `count` markets at each of the factors (the same ones at each), or, without
+    factors, `count` markets at factors drawn uniformly from [0.1, 2]."""
+    truth = draw_profiles(scenario, count, seed)
+    if factors is None:
+        return truth, Streams(seed).generator(Purpose.BUDGET).uniform(0.1, 2.0, count)
+    return truth.take(np.tile(np.arange(count), len(factors))), np.repeat(
+        np.array(factors, float), count
+    )

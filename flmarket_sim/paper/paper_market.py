@@ -1,0 +1,117 @@
+"""The two markets of the paper's evaluation side by side, and its auctions with the weights that belong to them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from flmarket_sim import aggregation, auctions
+from flmarket_sim.errors import InputError
+from flmarket_sim.experiments.market_runs import changed
+from flmarket_sim.scenario.model import Part, Plugin, Scenario
+
+LEARNED = ("regretnet", "m-regretnet", "dm-regretnet", "seq-price")
+BY_RULE = ("dm-regretnet",)  # trained for one aggregation rule or the other
+PUBLISHED = "published-"  # before the name of a learned auction: with the weights that the paper's authors published
+FILES = {
+    ("regretnet", "opt-aggr"): "reg_nslkdd_{}.pt",
+    ("m-regretnet", "opt-aggr"): "8-reg_nslkdd_{}.pt",
+    ("dm-regretnet", "opt-aggr"): "dm-reg_opt_nslkdd_{}.pt",
+    ("dm-regretnet", "convl-aggr"): "dm-reg_convl_nslkdd_{}.pt",
+}
+
+
+class PaperMarket(Part):
+    """One market: how records are dealt out, the weights trained for that, and the part of the authors' file names."""
+
+    name: str = Field(min_length=1)
+    partition: Plugin
+    weights: str = Field(min_length=1)
+    published: str | None = Field(None, min_length=1)
+
+    def of(self, scenario: Scenario, **tables: Any) -> Scenario:
+        """The scenario as this market."""
+        return changed(scenario, owners__partition=self.partition.model_dump(), **tables)
+
+    def auction_options(self, name: str, rule: str, authors: str | None = None) -> dict[str, Any]:
+        """The [auction] table of an auction of the paper in this market, under this aggregation rule."""
+        if name.startswith(PUBLISHED):
+            plain = name.removeprefix(PUBLISHED)
+            path = self.published_file(plain, rule, authors)
+            if path is None:
+                raise InputError(
+                    f"there are no published weights of {plain!r} for the market {self.name!r} and {rule!r}"
+                )
+            return {"name": plain, "weights": str(path)}
+        if name not in LEARNED:
+            return {"name": name}
+        return {"name": name, "weights": self.weights} | ({"rule": rule} if name in BY_RULE else {})
+
+    def auction(self, name: str, rule: str, authors: str | None = None) -> Any:
+        return auctions.create(**self.auction_options(name, rule, authors))
+
+    def identity(self, name: str, rule: str, authors: str | None = None) -> str | None:
+        """What kept results of an auction depend on beside its name: a hash of its weights. None where it cannot be had."""
+        if not self.has(name, rule, authors):
+            return None
+        table = self.auction_options(name, rule, authors)
+        if "weights" not in table:
+            return ""
+        from flmarket_sim.auctions.learned.weight_files import weights_file
+
+        return hashlib.sha256(
+            weights_file(table["weights"], table["name"], rule).read_bytes()
+        ).hexdigest()[:16]
+
+    def identities(
+        self, names: Sequence[str], rules: Sequence[str], authors: str | None = None
+    ) -> list[str | None]:
+        return [self.identity(name, rule, authors) for name in names for rule in rules]
+
+    def published_file(self, name: str, rule: str, authors: str | None) -> Path | None:
+        pattern = FILES.get((name, rule if name in BY_RULE else "opt-aggr"))
+        if authors is None or pattern is None or self.published is None:
+            return None
+        path = Path(authors) / pattern.format(self.published)
+        return path if path.is_file() else None
+
+    def has(self, name: str, rule: str, authors: str | None) -> bool:
+        """Whether this auction can be had here: published weights are there for some markets and rules only."""
+        return (
+            not name.startswith(PUBLISHED)
+            or self.published_file(name.removeprefix(PUBLISHED), rule, authors) is not None
+        )
+
+
+def check_policies(
+    markets: Sequence[PaperMarket], names: Sequence[str], rules: Sequence[str], authors: str | None
+) -> None:
+    """Makes every rule and auction once: what cannot be made is said before anything is run."""
+    for rule in rules:
+        aggregation.create(rule)
+    for market in markets:
+        for name in names:
+            if market.has(name, rules[0], authors):
+                market.auction(name, rules[0], authors)
+
+
+PaperMarkets = Annotated[Sequence[PaperMarket], Field(min_length=1)]
+Rules = Annotated[Sequence[str], Field(min_length=1)]
+RULE_NAMES = {"opt-aggr": "OptAggr", "convl-aggr": "ConvlAggr"}  # as the paper writes them
+
+
+def rule_name(rule: str) -> str:
+    return RULE_NAMES.get(rule, rule)
+
+
+def in_panels(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows for a figure with a panel for each market and rule."""
+    return [row | {"panel": f"{row['market']}, {rule_name(row['rule'])}"} for row in rows]
+
+
+def by_name(markets: Sequence[PaperMarket], name: str) -> PaperMarket:
+    return next(market for market in markets if market.name == name)

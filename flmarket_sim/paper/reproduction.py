@@ -1,0 +1,117 @@
+"""The paper's results again: which scenario makes which of them, and the findings of all, in pieces that are kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.experiments.pieces import asked, in_pieces
+from flmarket_sim.paper.paper_market import PUBLISHED
+from flmarket_sim.scenario.model import Plugin, Scenario
+from flmarket_sim.scenario.scenario_file import load_scenario
+from flmarket_sim.scenario.shipped import scenario_path
+from flmarket_sim.studies.study import Finding, Progress
+
+RESULTS = {
+    "error-bound": "Figure 1: error bound by budget (RQ1)",
+    "invalid-gradients": "Figure 2: invalid gradients",
+    "aggregation": "OptAggr against ConvlAggr (RQ2)",
+    "accuracy": "Figure 3: accuracy over the rounds",
+    "levels": "Figure 4: regret and IR violation by M (RQ4)",
+    "guarantees": "The table: regret and IR violation (RQ3)",
+    "surplus": "What the paper leaves out: where the money goes",
+}
+WITH_PUBLISHED = {  # studies that the authors' weights take part in, where they are at hand
+    "error-by-budget": ("published-regretnet", "published-m-regretnet", "published-dm-regretnet"),
+    "accuracy": ("published-regretnet", "published-m-regretnet", "published-dm-regretnet"),
+    "guarantees": ("published-dm-regretnet", "published-m-regretnet", "published-regretnet"),
+}
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """One result: the scenario it was made from, what came out, and how long it took in this call."""
+
+    name: str
+    scenario: Scenario
+    finding: Finding
+    seconds: float
+    quick: bool
+
+
+def chosen(names: Sequence[str]) -> list[str]:
+    """The results asked for; 'all' is all of them."""
+    if list(names) == ["all"]:
+        return list(RESULTS)
+    for name in names:
+        if name not in RESULTS:
+            raise InputError(
+                f"there is no result {name!r} to reproduce; choose from {', '.join(RESULTS)}, or all"
+            )
+    return list(dict.fromkeys(names))
+
+
+def experiment(
+    name: str, quick: bool, authors: Path | None = None, overrides: Sequence[str] = ()
+) -> Scenario:
+    """The scenario of a result; with `quick` the smaller options that it names itself, unless --set says otherwise."""
+    scenario = load_scenario(scenario_path(f"paper/{name}"), overrides)
+    study = scenario.study
+    if study is None:
+        raise InputError(
+            f"the scenario of {name!r} has no [study] table any more; --set must leave it there"
+        )
+    options = study.options
+    smaller = options.pop("quick", None) or {}
+    given = {setting.partition("=")[0].strip() for setting in overrides}
+    options |= {
+        key: value for key, value in smaller.items() if quick and f"study.{key}" not in given
+    }
+    if authors is not None and study.name in WITH_PUBLISHED:
+        options |= {
+            "authors": str(authors),
+            "auctions": [*options["auctions"], *WITH_PUBLISHED[study.name]],
+        }
+    return scenario.model_copy(update={"study": Plugin(name=study.name, **options)})
+
+
+def reproduce(
+    names: Sequence[str],
+    folder: Path,
+    quick: bool,
+    workers: int,
+    authors: Path | None = None,
+    overrides: Sequence[str] = (),
+    progress: Progress = lambda *_: None,
+) -> tuple[list[Reproduced], dict[str, str]]:
+    """Makes the results, one after the other; `folder`/pieces keeps what is done, and the same call goes on from there.
+
+    The second part says why those that could not be made could not: a missing data set does not stop the others.
+    """
+    if authors is not None and not any(authors.glob("*.pt")):
+        raise InputError(f"{authors} has no published weights (.pt files)")
+    experiments = {name: experiment(name, quick, authors, overrides) for name in names}
+    for scenario in experiments.values():
+        asked(scenario)
+    done, failed = [], {}
+    for name, scenario in experiments.items():
+        began = time.perf_counter()
+        try:
+            finding = in_pieces(scenario, folder / "pieces", workers, progress)
+        except FlmarketError as error:
+            failed[name] = str(error)
+            continue
+        done.append(Reproduced(name, scenario, finding, time.perf_counter() - began, quick))
+    return done, failed
+
+
+def plain(auction: str) -> str:
+    """An auction's name for people: whose weights it has where that is the question."""
+    return (
+        f"{auction.removeprefix(PUBLISHED)} (published weights)"
+        if auction.startswith(PUBLISHED)
+        else auction
+    )

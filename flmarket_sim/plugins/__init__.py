@@ -1,0 +1,1 @@
+"""Plug-ins of every kind: the registry that finds them by name."""

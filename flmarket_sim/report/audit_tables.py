@@ -1,0 +1,119 @@
+"""An audit for people: a table of verdicts, then what was refuted and what else owners can do, as small markets."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from flmarket_sim.testing import AuditReport, Counterexample, Verdict
+
+SAID = {"contract": "contract", "guarantee": "guaranteed", "claim": "claimed", "": "-"}
+SHORT = {
+    "budget_feasible": "budget feasible",
+    "individually_rational": "ind. rational",
+    "of her privacy budget": "of budget",
+    "of the budget": "of money",
+}
+STYLES = {
+    "holds": "green",
+    "refuted": "bold red",
+    "fails": "yellow",
+    "holds here": "",
+    "not checked": "dim",
+}
+
+
+def render(name: str, report: AuditReport) -> RenderableType:
+    """For a terminal of 80 columns."""
+    sizes = (
+        f"{report.sizes[0]}"
+        if len(report.sizes) == 1
+        else f"{report.sizes[0]} to {report.sizes[-1]}"
+    )
+    parts: list[RenderableType] = [
+        Text(f"{name}: audited in markets of {sizes} owners, effort {report.effort}"),
+        *tables(report),
+    ]
+    parts += [
+        _shown(verdict)
+        for verdict in report.verdicts
+        if verdict.held is False and _worth_a_market(verdict)
+    ]
+    told = [
+        verdict
+        for verdict in report.verdicts
+        if verdict.held is False and not _worth_a_market(verdict)
+    ]
+    for verdict in told:
+        parts.append(Text(verdict.sentence(), style="yellow"))
+        parts.append(
+            Padding(
+                Text(verdict.counterexample.story if verdict.counterexample else verdict.note),
+                (0, 0, 1, 2),
+            )
+        )
+    if report.passed:
+        parts.append(Text("Passed: nothing that it promises was refuted (which is not a proof)."))
+    else:
+        names = ", ".join(dict.fromkeys(v.name.replace("_", " ") for v in report.refuted))
+        parts.append(Text(f"Failed. Refuted: {names}.", style="bold red"))
+    return Group(*parts)
+
+
+def _worth_a_market(verdict: Verdict) -> bool:
+    """Markets are printed for what is refuted, and for what owners can gain by lying."""
+    return verdict.failed or verdict.name == "truthful"
+
+
+def tables(report: AuditReport) -> list[Table]:
+    """What the contract asks of every auction; what it promises, by class of owners."""
+    asked = _table("the contract asks", "that is", "found", "markets")
+    promised = _table("property", "owners", "said", "found", "markets", "worst")
+    for verdict in report.verdicts:
+        found = Text(verdict.outcome, style=STYLES[verdict.outcome])
+        markets = f"{verdict.markets:,}" if verdict.held is not None else ""
+        if verdict.owners == "all":
+            asked.add_row(verdict.name, Text(verdict.statement), found, markets)
+            continue
+        worst = (
+            f"{verdict.worst:.3g} {SHORT.get(verdict.unit, verdict.unit)}"
+            if verdict.held is False
+            else ""
+        )
+        name = SHORT.get(verdict.name, verdict.name)
+        promised.add_row(name, verdict.owners, SAID[verdict.promised], found, markets, worst)
+    return [asked, promised]
+
+
+def _table(*headings: str) -> Table:
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading in headings:
+        shown.add_column(heading, justify="right" if heading in ("markets", "worst") else "left")
+    return shown
+
+
+def _shown(verdict: Verdict) -> RenderableType:
+    style = STYLES[verdict.outcome]
+    parts: list[RenderableType] = [Text(verdict.sentence(), style=style)]
+    if verdict.counterexample is None:
+        parts.append(Padding(Text(verdict.note), (0, 0, 1, 2)))
+    else:
+        parts.append(Padding(market(verdict.counterexample), (0, 0, 1, 2)))
+    return Group(*parts)
+
+
+def market(example: Counterexample) -> RenderableType:
+    """One small market: who the owners are, what happens, and that in words."""
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), caption_justify="left")
+    for heading in example.headings():
+        label, colon, what = heading.partition(": ")
+        shown.add_column(
+            f"{label}\n{what}" if colon else f"\n{heading}",
+            justify="left" if heading == "family" else "right",
+        )
+    for i, row in enumerate(example.rows()):
+        shown.add_row(*row, style="bold" if i == example.case.owner else "")
+    return Group(Text(example.caption()), shown, Text(example.story))

@@ -1,0 +1,69 @@
+"""What owners of each behaviour earned, beside those who told the truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from flmarket_sim.eventlog import read_owners, sql
+
+TRUTH = "no behaviour"
+
+# one bid is one owner's in one auction, under however many names
+_EARNED = f"""
+WITH said AS (SELECT buyer, round, sender, coalesce(person, sender) AS owner, coalesce(behaviour, '{TRUTH}') AS behaviour FROM bid),
+     got AS (
+        SELECT said.behaviour, said.owner, said.buyer, said.round,
+               count(payment.amount) AS sales, sum(coalesce(payment.amount - decision.value, 0)) AS surplus
+        FROM said
+        LEFT JOIN payment ON payment.receiver = said.sender AND payment.round = said.round AND payment.buyer = said.buyer
+        LEFT JOIN decision ON decision.sender = said.sender AND decision.round = said.round AND decision.buyer = said.buyer
+        GROUP BY ALL)
+SELECT behaviour, count(*) AS bids, sum(sales) AS sales, sum(surplus) AS surplus FROM got GROUP BY behaviour ORDER BY behaviour
+"""
+_BY_TRUTH = """
+SELECT bid.behaviour, avg(c.utility) AS utility, avg(c.truthful_utility) AS truthful_utility
+FROM counterfactual c JOIN bid ON bid.sender = c.sender AND bid.round = c.round AND bid.buyer = c.buyer GROUP BY bid.behaviour
+"""
+
+
+def earnings(run: str | Path) -> dict[str, dict[str, Any]]:
+    """For each behaviour, and for bids without one: owners, bids, sales, and money above cost a bid and a sale.
+
+    With counterfactuals also what the offers were worth a bid, and what those to the truth would have been.
+    Transfers among owners of one behaviour sum to zero, and so do not show.
+    """
+    owners = read_owners(run).column("behaviour").to_pylist()
+    by_truth = {row["behaviour"]: row for row in sql(run, _BY_TRUTH).to_pylist()}
+    found = {}
+    for row in sql(run, _EARNED).to_pylist():
+        label, surplus, sales = row["behaviour"], float(row["surplus"]), int(row["sales"])
+        found[label] = {
+            "owners": owners.count(None if label == TRUTH else label),
+            "bids": int(row["bids"]),
+            "sales": sales,
+            "surplus_per_bid": surplus / int(row["bids"]),
+            "surplus_per_sale": surplus / sales if sales else None,
+        }
+        if label in by_truth:
+            found[label]["offered_per_bid"] = by_truth[label]["utility"]
+            found[label]["offered_per_bid_by_truth"] = by_truth[label]["truthful_utility"]
+    return found
+
+
+def sentence(found: dict[str, dict[str, Any]]) -> str:
+    """The same in words."""
+    liars = [
+        f"{numbers['owners']} {label} {_money(numbers)}"
+        for label, numbers in found.items()
+        if label != TRUTH
+    ]
+    honest = [f"bids without a behaviour {_money(found[TRUTH])}"] if TRUTH in found else []
+    return f"Owners kept above cost, a bid: {'; '.join(liars + honest)}."
+
+
+def _money(numbers: dict[str, Any]) -> str:
+    kept = f"{numbers['surplus_per_bid']:,.2f}"
+    if "offered_per_bid" not in numbers:
+        return kept
+    return f"{kept} (offered {numbers['offered_per_bid']:,.2f}, to the truth {numbers['offered_per_bid_by_truth']:,.2f})"

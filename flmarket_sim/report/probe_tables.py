@@ -1,0 +1,180 @@
+"""A probe for people: how much lying pays, to whom, by which part of the bid, and the best lies as sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from flmarket_sim.owners.valuation import family_names
+from flmarket_sim.statistics import Estimate, estimate
+from flmarket_sim.strategy.probe import NOTABLE, Probe
+from flmarket_sim.strategy.search import STAGES
+
+PARTS = {"values": "valuation", "privacy_budget": "privacy budget", "data_size": "data size"}
+SHOWN = 3
+
+
+def summary(probe: Probe) -> dict[str, Any]:
+    """Everything the terminal shows, as data."""
+    gain = probe.relative_gain
+    families = family_names(probe.truth.family)
+    false = probe.false_parts()
+    notable = gain > NOTABLE
+    return {
+        "markets": probe.truth.shape[0],
+        "owners": probe.truth.shape[1],
+        "gain_over_cost": _plain(probe.mean_relative_gain()),
+        "share_gaining": _plain(probe.share_gaining()),
+        "median_gain_over_cost": float(np.median(gain)),
+        "largest_gain_over_cost": float(gain.max()),
+        "by_family": {
+            str(name): {
+                "owners": int((families == name).sum()),
+                "gain_over_cost": _plain(_of_some(gain, families == name)),
+                "share_gaining": float(notable[families == name].mean()),
+            }
+            for name in np.unique(families)
+        },
+        "false_parts": {
+            part: float((mask & notable).sum() / max(1, notable.sum()))
+            for part, mask in false.items()
+        },
+        "found_by": {
+            name: int(((probe.stage == code) & notable).sum())
+            for code, name in enumerate(STAGES)
+            if ((probe.stage == code) & notable).any()
+        },
+        "lower_bound": True,
+    }
+
+
+def by_budget(probe: Probe, factor: Any) -> list[dict[str, Any]]:
+    """Gain by budget factor (K,): one row a distinct factor."""
+    rows = []
+    for value in np.unique(factor):
+        chosen = factor == value
+        gain = probe.relative_gain[chosen]
+        rows.append(
+            {
+                "budget_factor": float(value),
+                "markets": int(chosen.sum()),
+                "gain_over_cost": _plain(estimate(gain.mean(axis=1))),
+                "share_gaining": float((gain > NOTABLE).mean()),
+            }
+        )
+    return rows
+
+
+def render(name: str, probe: Probe, factor: Any = None) -> RenderableType:
+    found = summary(probe)
+    head = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column, justify in (
+        ("owners", "left"),
+        ("number", "right"),
+        ("mean gain / cost [95 %]", "right"),
+        ("gain > 1 %", "right"),
+    ):
+        head.add_column(column, justify=justify)  # type: ignore[arg-type]
+    head.add_row(
+        "all",
+        f"{probe.gain.size:,}",
+        _text(found["gain_over_cost"]),
+        f"{found['share_gaining']['mean']:.0%}",
+    )
+    head.add_section()
+    for family, row in found["by_family"].items():
+        head.add_row(
+            family,
+            f"{row['owners']:,}",
+            _text(row["gain_over_cost"]),
+            f"{row['share_gaining']:.0%}",
+        )
+    if factor is not None and len(np.unique(factor)) > 1:
+        head.add_section()
+        for row in by_budget(probe, factor):
+            label = f"budget {row['budget_factor']:g}"
+            number = row["markets"] * probe.truth.shape[1]
+            head.add_row(
+                label, f"{number:,}", _text(row["gain_over_cost"]), f"{row['share_gaining']:.0%}"
+            )
+    parts: list[RenderableType] = [
+        Text(
+            f"{name}: what owners can gain by lying, one at a time, in {found['markets']:,} markets of {found['owners']}"
+        ),
+        head,
+    ]
+    if found["share_gaining"]["mean"] > 0:
+        told = ", ".join(
+            f"{PARTS[part]} {share:.0%}" for part, share in found["false_parts"].items()
+        )
+        parts.append(
+            Text(
+                f"Of the lies that pay, false was the {told} (a lie can be false in several parts)."
+            )
+        )
+        parts.append(Text("The best lies:"))
+        parts += [Text(f"  - {line}") for line in best_lies(probe)]
+    else:
+        parts.append(Text("No lie was found that pays."))
+    parts.append(
+        Text("A lower bound: these are the best lies that were found, not the best that there are.")
+    )
+    return Group(*parts)
+
+
+def best_lies(probe: Probe, count: int = SHOWN) -> list[str]:
+    """The largest gains relative to cost, one of a market, as sentences that say how to replay them."""
+    gain = probe.relative_gain
+    owner = gain.argmax(axis=1)
+    order = np.argsort(-gain.max(axis=1), kind="stable")[:count]
+    return [sentence(probe, int(k), int(owner[k])) for k in order if gain[k, owner[k]] > NOTABLE]
+
+
+def sentence(probe: Probe, k: int, i: int) -> str:
+    """One lie: who told what, and what it earned."""
+    truth = probe.truth
+    family = family_names(truth.family[k, i])
+    false = {part: mask[k, i] for part, mask in probe.false_parts().items()}
+    said = []
+    if false["values"]:
+        honest = truth.value(probe.privacy_budget, probe.data_size)[k, i]
+        times = probe.values[k, i, -1] / max(honest, 1e-300)
+        asked = (
+            "next to nothing"
+            if times < 1e-3
+            else "far more than anybody has"
+            if times > 1e3
+            else f"{times:.3g} times its value"
+        )
+        said.append(f"asked {asked} for all she offered")
+    if false["privacy_budget"]:
+        said.append(
+            f"offered a privacy budget of {probe.privacy_budget[k, i]:.3g} instead of {truth.privacy_budget[k, i]:.3g}"
+        )
+    if false["data_size"]:
+        said.append(f"offered {probe.data_size[k, i]:.0f} of {truth.data_size[k, i]:.0f} records")
+    what = " and ".join(said) or "told the truth"
+    return (
+        f"market {k}, owner {i} ({family}, rate {truth.rate[k, i]:.2f}) {what}: "
+        f"{probe.truthful_utility[k, i]:.4g} -> {probe.best_utility[k, i]:.4g}, a gain of {probe.relative_gain[k, i]:.2f} of cost"
+    )
+
+
+def _of_some(gain: Any, chosen: Any) -> Estimate:
+    """Mean over some owners, markets resampled."""
+    return estimate(
+        np.where(chosen, gain, 0.0).sum(axis=1), weights=chosen.sum(axis=1).astype(float)
+    )
+
+
+def _plain(found: Estimate) -> dict[str, float]:
+    return {"mean": found.mean, "low": found.low, "high": found.high}
+
+
+def _text(found: dict[str, float]) -> str:
+    return f"{found['mean']:.3f} [{found['low']:.3f}, {found['high']:.3f}]"

@@ -1,0 +1,233 @@
+"""The page of the paper's results again: for each what the paper says, what came out, figure and table, and why they differ."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flmarket_sim.errors import FlmarketError
+from flmarket_sim.paper.claims import verdicts
+from flmarket_sim.paper.differences import why
+from flmarket_sim.paper.reproduction import RESULTS, Reproduced, plain
+from flmarket_sim.report import figures
+
+Row = dict[str, Any]
+KEYS = ("market", "auction", "rule", "budget_factor", "profiles")
+SHARED = {  # the rows of error-bound, other columns
+    "invalid-gradients": ("invalid_rate",),
+    "aggregation": ("saving",),
+    "surplus": ("surplus_share", "spent_share", "cost_share"),
+}
+SHOWN_FACTORS = (0.1, 0.3, 0.5, 1.0, 1.5, 2.0)
+
+
+def write(
+    results: list[Reproduced], page: Path, command: str, failed: dict[str, str] | None = None
+) -> None:
+    """The page, and beside it a folder of its name with figure (PNG, SVG), rows (Parquet) and table (CSV) of each result.
+
+    `failed` says why results that were asked for are not on it.
+    """
+    folder = page.with_suffix("")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for result in results:
+            rows = [_named(row) for row in result.finding.rows]
+            drawn = [_named(row) for row in result.finding.drawn or result.finding.rows]
+            pq.write_table(
+                pa.Table.from_pylist(rows), folder / f"{result.name}.parquet", compression="zstd"
+            )
+            for suffix in (".png", ".svg"):
+                figures.draw(drawn, result.finding.plot, folder / f"{result.name}{suffix}")
+            with (folder / f"{result.name}.csv").open("w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, _told(result, list(rows[0])), extrasaction="ignore")
+                writer.writeheader()
+                writer.writerows(
+                    {key: _cell(value, 6) for key, value in row.items()} for row in rows
+                )
+        page.write_text(_text(results, folder.name, command, failed or {}), encoding="utf-8")
+    except OSError as error:
+        raise FlmarketError(
+            f"the results cannot be written to {page.parent}: {error}; free some space and run the same again"
+        ) from None
+
+
+def _text(results: list[Reproduced], folder: str, command: str, failed: dict[str, str]) -> str:
+    quick = results[0].quick
+    there = [result.name for result in results]
+    what = (
+        "Every figure and table"
+        if len(there) == len(RESULTS)
+        else f"{len(there)} of {len(RESULTS)} results ({', '.join(there)})"
+    )
+    lines = [
+        "# The paper again",
+        "",
+        f"{what} of FL-Market's evaluation (Zheng et al., IEEE BigData 2022), made by",
+        "",
+        f"    {command}",
+        "",
+        ("**A quick version**: few markets, few seeds, short trainings. " if quick else "")
+        + "Each is a scenario of `scenarios/paper/`; verdicts are computed from the numbers, intervals are 95 %. RegretNet, "
+        "M-RegretNet, DM-RegretNet and seq-price have weights that come with the package, except where it says *published weights*: "
+        "the authors' files.",
+        "",
+        *(
+            line
+            for name, reason in failed.items()
+            for line in (f"**{name} could not be made**: {reason}", "")
+        ),
+        "| result | claim | here |",
+        "|---|---|---|",
+    ]
+    judged = {result.name: verdicts(result.name, result.finding.rows) for result in results}
+    lines += [
+        f"| [{_title(r)}](#{_anchor(r)}) | {v.claim} | **{v.outcome}** |"
+        for r in results
+        for v in judged[r.name]
+    ]
+    for result in results:
+        lines += [
+            "",
+            f"## {_title(result)}",
+            "",
+            f"    flmarket reproduce {result.name}{' --quick' if quick else ''}",
+            "",
+        ]
+        lines += [f"![{RESULTS[result.name]}]({folder}/{result.name}.png)", ""]
+        for verdict in judged[result.name]:
+            lines += [f"- **{verdict.claim}: {verdict.outcome}.** {verdict.evidence}."]
+        study = result.scenario.study
+        method, *sentences = why(
+            result.name, result.finding.rows, {} if study is None else study.options
+        )
+        lines += [
+            "",
+            f"*Why they differ.* {method}",
+            "",
+            *(f"- {sentence}" for sentence in sentences),
+            "",
+            _table(result),
+            "",
+        ]
+        lines += [
+            f"All numbers: [{result.name}.csv]({folder}/{result.name}.csv), or the Parquet file that the command writes."
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _told(result: Reproduced, columns: list[str]) -> list[str]:
+    """The columns of a CSV: all, or, where a result shows one measure of an experiment that others show too, that one."""
+    shown = SHARED.get(result.name)
+    if shown is None:
+        return columns
+    return [
+        name
+        for name in columns
+        if name in KEYS or any(name.startswith(measure) for measure in shown)
+    ]
+
+
+def _title(result: Reproduced) -> str:
+    return RESULTS[result.name]
+
+
+def _anchor(result: Reproduced) -> str:
+    kept = "".join(c for c in _title(result).lower() if c.isalnum() or c in " -")
+    return kept.replace(" ", "-")
+
+
+def _table(result: Reproduced) -> str:
+    rows = [_named(row) for row in result.finding.rows]
+    tables = {
+        "error-bound": lambda: _by_factor(rows, "error_bound", "opt-aggr") + "\n\n" + _by_factor(rows, "error_bound", "convl-aggr"),
+        "invalid-gradients": lambda: _by_factor(rows, "invalid_rate", "opt-aggr", share=True),
+        "aggregation": lambda: _by_factor(rows, "saving", "opt-aggr", share=True),
+        "surplus": lambda: _by_factor(rows, "surplus_share", "opt-aggr", share=True),
+        "accuracy": lambda: _final(rows),
+        "levels": lambda: _columns(
+            rows, ("market", "levels", "instances"),
+            ("as_published", "corrected", "probed", "ir_as_published", "ir_violation", "privacy_bought", "error_bound", "invalid"),
+        ),
+        "guarantees": lambda: _columns(
+            rows, ("market", "auction", "rule", "paper_regret", "paper_ir"),
+            ("as_published", "luck", "corrected", "probe", "ir_as_published", "ir_violation"),
+        ),
+    }  # fmt: skip
+    return tables[result.name]()
+
+
+def _by_factor(rows: list[Row], measure: str, rule: str, share: bool = False) -> str:
+    """A line an auction, a column a budget factor."""
+    mine = [row for row in rows if row["rule"] == rule and row.get(measure) is not None]
+    factors = [f for f in dict.fromkeys(row["budget_factor"] for row in mine) if f in SHOWN_FACTORS]
+    head = (
+        f"| {measure.replace('_', ' ')}, {rule} | "
+        + " | ".join(f"{factor:g}" for factor in factors)
+        + " |"
+    )
+    lines = [head, "|---" * (len(factors) + 1) + "|"]
+    for market, auction in dict.fromkeys((row["market"], row["auction"]) for row in mine):
+        cells = {
+            row["budget_factor"]: row
+            for row in mine
+            if (row["market"], row["auction"]) == (market, auction)
+        }
+        told = [_estimate(cells[f], measure, share) if f in cells else "" for f in factors]
+        lines.append(f"| {market}: {auction} | " + " | ".join(told) + " |")
+    return "\n".join(lines)
+
+
+def _final(rows: list[Row]) -> str:
+    last = max(row["round"] for row in rows)
+    mine = sorted(
+        (row for row in rows if row["round"] == last),
+        key=lambda row: (row["market"], -row["accuracy"]),
+    )
+    return _columns(
+        mine,
+        ("market", "auction", "rule", "seeds"),
+        ("accuracy", "over_baseline", "over_last_rule", "error_bound", "true_error", "invalid"),
+    )
+
+
+def _columns(rows: list[Row], plain_keys: tuple[str, ...], measures: tuple[str, ...]) -> str:
+    heads = [key.replace("_", " ") for key in (*plain_keys, *measures)]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for row in rows:
+        told = [_cell(row[key], 4) for key in plain_keys] + [
+            _estimate(row, key) for key in measures
+        ]
+        lines.append("| " + " | ".join(told) + " |")
+    return "\n".join(lines)
+
+
+def _estimate(row: Row, key: str, share: bool = False) -> str:
+    value = row[key]
+    if value is None or value != value:
+        return ""
+    low, high = row.get(f"{key}_low"), row.get(f"{key}_high")
+    half = (
+        ""
+        if low is None or high is None or low != low
+        else f" ± {_number((high - low) / 2, share)}"
+    )
+    return _number(value, share) + half
+
+
+def _number(value: float, share: bool) -> str:
+    return f"{value:.1%}" if share else f"{value:.3g}"
+
+
+def _cell(value: Any, digits: int) -> str:
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+def _named(row: Row) -> Row:
+    return row | {"auction": plain(row["auction"])} if "auction" in row else row

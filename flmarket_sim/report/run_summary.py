@@ -1,0 +1,137 @@
+"""What happened in a market: totals and a table of rounds, as data and for a terminal."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from flmarket_sim.eventlog import read_ledger, read_run, sql
+from flmarket_sim.eventlog.totals import ADDED, totals_of_table
+from flmarket_sim.report.behaviour_earnings import earnings, sentence
+
+SHOWN = 15  # rounds that a terminal shows
+
+
+def summarise(run: str | Path) -> dict[str, Any]:
+    """Totals of a run, one entry a buyer."""
+    info = read_run(run)
+    rounds = sql(run, f"select {', '.join(ADDED)} from rounds order by seq")
+    sold = (
+        read_ledger(run).column("privacy_sold").to_numpy()
+        if info["outcome"] == "finished"
+        else np.zeros(1)
+    )
+    buyers = [buyer["name"] for buyer in info["scenario"]["buyers"]] or ["buyer"]
+    return {
+        "name": info["scenario"]["name"],
+        "outcome": info["outcome"],
+        "repeatable": info.get("repeatable", True),
+        "events": info.get("log", {}).get("events"),
+        "wall_seconds": info.get("wall_seconds"),
+        "directory": str(run),
+        "owners": info["scenario"]["owners"]["count"],
+        "owners_who_sold": int((sold > 0).sum()),
+        "largest_privacy_sold": float(sold.max()),
+        "buyers": {
+            name: totals_of_table(mine) for name in buyers if len(mine := _of_buyer(rounds, name))
+        },
+        "behaviours": earnings(run) if info["scenario"]["owners"].get("behaviours") else {},
+    }
+
+
+def render(run: str | Path) -> RenderableType:
+    """The rounds of a run as a table, and what they add up to."""
+    summary = summarise(run)
+    parts: list[RenderableType] = []
+    for name, totals in summary["buyers"].items():
+        step = max(1, math.ceil(totals["rounds"] / SHOWN))
+        few = f"select * from rounds where (round + 1) % {step} = 0 or round = {totals['rounds'] - 1} order by seq"
+        mine = _of_buyer(sql(run, few), name).to_pylist()
+        parts += [_table(name, mine, totals), Text(_sentence(totals) + "\n")]
+    people = f"{summary['owners_who_sold']} of {summary['owners']} owners sold a gradient"
+    parts.append(
+        Text(
+            f"{people}; nobody lost more than e = {summary['largest_privacy_sold']:.3g} of privacy in all"
+        )
+    )
+    if summary["behaviours"]:
+        parts.append(Text(sentence(summary["behaviours"])))
+    if not summary["repeatable"]:
+        parts.append(
+            Text("Hardened noise: this run cannot be repeated; the same scenario gives another one")
+        )
+    parts.append(
+        Text(
+            f"{summary['events']:,} events in {summary['wall_seconds']} s, in {summary['directory']}"
+        )
+    )
+    return Group(*parts)
+
+
+def _of_buyer(rounds: pa.Table, name: str) -> pa.Table:
+    return rounds.filter(pc.equal(rounds.column("buyer"), name))
+
+
+def _table(name: str, rows: list[dict[str, Any]], totals: dict[str, Any]) -> Table:
+    table = Table(
+        title=f"Rounds of {name}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    for head in (
+        "round",
+        "budget",
+        "spent",
+        "bids",
+        "won",
+        "sold",
+        "privacy sold",
+        "error bound",
+        "accuracy",
+    ):
+        table.add_column(head, justify="right")
+    for row in rows:
+        table.add_row(
+            str(row["round"] + 1),
+            f"{row['budget']:,.0f}",
+            f"{row['spent']:,.0f}",
+            str(row["bids"]),
+            str(row["winners"]),
+            str(row["delivered"]),
+            f"{row['privacy_sold']:,.1f}",
+            f"{row['error_bound']:.3f}" if row["valid"] else "invalid",
+            "" if row["accuracy"] is None else f"{row['accuracy']:.1%}",
+        )
+    table.add_section()
+    bound, accuracy = totals["mean_error_bound"], totals["final_accuracy"]
+    table.add_row(
+        "all", f"{totals['budget']:,.0f}", f"{totals['spent']:,.0f}", "", "", str(totals["gradients"]),
+        f"{totals['privacy_sold']:,.1f}", "" if bound is None else f"{bound:.3f}",
+        "" if accuracy is None else f"{accuracy:.1%}",
+    )  # fmt: skip
+    return table
+
+
+def _sentence(totals: dict[str, Any]) -> str:
+    spent = (
+        f"{totals['spent'] / totals['budget']:.0%} of the budget was spent"
+        if totals["budget"]
+        else "no budget"
+    )
+    surplus = (
+        f"owners kept {totals['owners_surplus']:,.0f} more than their privacy was worth to them"
+    )
+    lost = f"; {totals['lost']} sales fell through" if totals["lost"] else ""
+    invalid = (
+        f"; {totals['invalid_rounds']} rounds without a gradient"
+        if totals["invalid_rounds"]
+        else ""
+    )
+    return f"{spent}; {surplus}{lost}{invalid}. The last line sums up; its error bound is a mean of valid rounds."

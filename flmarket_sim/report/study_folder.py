@@ -1,0 +1,151 @@
+"""A study's finding on disk and on the screen: table.md, rows.parquet, figure.png and .svg, study.json."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.plugins import registry
+from flmarket_sim.report import figures
+from flmarket_sim.report.evaluation_table import label
+from flmarket_sim.scenario.model import Plugin, Scenario
+from flmarket_sim.storage.result_folders import claim
+from flmarket_sim.storage.untrusted_files import read_json, read_parquet
+from flmarket_sim.studies.study import Finding, Progress
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A study that was read back: its rows, what it said in words, and the scenario it was asked of."""
+
+    rows: list[Row]
+    sentences: list[str]
+    scenario: dict[str, Any]
+
+
+def question_of(scenario: Scenario) -> Plugin:
+    """What a scenario asks of its market."""
+    if scenario.study is None:
+        known = ", ".join(registry.studies.names())
+        raise InputError(
+            f"{scenario.name} asks no question: it has no [study] table with a name, one of {known}"
+        )
+    return scenario.study
+
+
+def run_study(
+    scenario: Scenario, out: str | Path, progress: Progress | None = None
+) -> tuple[Finding, float]:
+    """Asks the question of a scenario's [study] table, into a new or empty directory: the finding, and wall seconds."""
+    question = question_of(scenario)
+    asked: Any = registry.studies.create(question.name, **question.options)
+    folder = Path(out)
+    made = not folder.exists()
+    claim(folder, "study")
+    began = time.perf_counter()
+    try:
+        finding: Finding = asked.run(scenario, progress or (lambda done, total: None))
+    except BaseException:
+        if made:
+            with suppress(OSError):
+                folder.rmdir()  # empty still: nothing to keep
+        raise
+    seconds = time.perf_counter() - began
+    write(finding, scenario, folder, seconds)
+    return finding, seconds
+
+
+def read_study(directory: str | Path) -> Kept:
+    """What a study left in its directory."""
+    folder = Path(directory)
+    try:
+        facts, rows = (
+            read_json(folder / "study.json"),
+            read_parquet(folder / "rows.parquet").to_pylist(),
+        )
+        return Kept(rows, list(facts["sentences"]), dict(facts["scenario"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{folder} is not the directory of a study: {error}") from None
+
+
+def shown(rows: list[Row]) -> list[dict[str, str]]:
+    """Rows for people: an estimate and its interval in one cell, weights by the name of their file."""
+    cells = []
+    for row in rows:
+        line = {}
+        for key, value in row.items():
+            if key.endswith(("_low", "_high")) and key.rsplit("_", 1)[0] in row:
+                continue
+            text = (
+                "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
+            )
+            low = row.get(f"{key}_low")
+            if value is not None and low is not None and low == low:
+                text = f"{value:.3f} [{row[f'{key}_low']:.3f}, {row[f'{key}_high']:.3f}]"
+            line[key.replace("_", " ")] = label(text) if key == "auction" else text
+        cells.append(line)
+    return cells
+
+
+def markdown(rows: list[Row]) -> str:
+    lines = shown(rows)
+    heads = list(lines[0])
+    table = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    return (
+        "\n".join(
+            table + ["| " + " | ".join(line[head] for head in heads) + " |" for line in lines]
+        )
+        + "\n"
+    )
+
+
+def render(finding: Finding) -> RenderableType:
+    lines = shown(finding.rows)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for head in lines[0]:
+        table.add_column(head, overflow="fold")
+    for line in lines:
+        table.add_row(*(Text(cell) for cell in line.values()))
+    return Group(table, *(Text(f"- {sentence}") for sentence in finding.sentences))
+
+
+def write(finding: Finding, scenario: Scenario, folder: Path, seconds: float) -> None:
+    """Everything a reader needs, the scenario and its hash among it."""
+    rows = [
+        row | {"auction": label(row["auction"])} if "auction" in row else row
+        for row in finding.rows
+    ]
+    drawn = [
+        row | {"auction": label(row["auction"])} if "auction" in row else row
+        for row in finding.drawn or rows
+    ]
+    facts = {
+        "scenario": scenario.as_dict(),
+        "scenario_sha256": scenario.digest(),
+        "seconds": round(seconds, 1),
+        "sentences": finding.sentences,
+    }
+    try:
+        pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet", compression="zstd")
+        (folder / "study.json").write_text(
+            json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+        (folder / "table.md").write_text(markdown(rows), encoding="utf-8")
+        figures.draw(drawn, finding.plot, folder / "figure.png")
+        figures.draw(drawn, finding.plot, folder / "figure.svg")
+    except OSError as error:
+        raise FlmarketError(f"the study cannot be written to {folder}: {error}") from None

@@ -1,0 +1,392 @@
+"""The whole experiment as frozen data: what a scenario file says, validated, with a hash.
+
+Reading files, overrides and error messages live in `scenario_file`; names and options of plug-ins are checked there too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
+
+from flmarket_sim.owners.valuation import FAMILIES
+
+SMALLEST, LARGEST = (
+    1e-12,
+    1e12,
+)  # of rates, privacy budgets and money: beyond, products of them are no numbers any more
+
+
+def _pair(value: Any) -> Any:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return (value, value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _ordered(pair: tuple[float, float]) -> tuple[float, float]:
+    if pair[0] > pair[1]:
+        raise ValueError(f"the range must rise, but {pair[0]} > {pair[1]}")
+    return pair
+
+
+def _positive(pair: tuple[float, float]) -> tuple[float, float]:
+    if pair[0] <= 0:
+        raise ValueError("both ends must be greater than 0")
+    if pair[0] < SMALLEST or pair[1] > LARGEST:
+        raise ValueError(f"both ends must lie between {SMALLEST:g} and {LARGEST:g}")
+    return pair
+
+
+_RANGE_SCHEMA = {
+    "anyOf": [
+        {"type": "number"},
+        {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+    ]
+}
+PositiveRange = Annotated[
+    tuple[float, float],
+    BeforeValidator(_pair),
+    AfterValidator(_ordered),
+    AfterValidator(_positive),
+    WithJsonSchema(_RANGE_SCHEMA),
+]
+Family = Literal["linear", "quadratic", "sqrt", "exponential", "step"]
+Families = Annotated[
+    tuple[Family, ...],
+    BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v),
+    Field(min_length=1, json_schema_extra={"uniqueItems": True}),
+]
+assert set(FAMILIES) == set(Family.__args__)  # type: ignore[attr-defined]
+
+LARGEST_EXPONENTIAL = 500.0  # exp(710) is the end of floating-point numbers
+TOO_EXPONENTIAL = (
+    f"exponential valuations of privacy budgets above {LARGEST_EXPONENTIAL:g} are beyond all money; "
+    "leave 'exponential' out of families, or lower privacy_budget"
+)
+LATER_KEYS: tuple[tuple[str | None, str, Any], ...] = (
+    ("owners", "behaviours", []),
+    ("market", "counterfactual", False),
+    ("privacy", "noise", "simulation"),
+    (None, "study", None),
+)  # part, key, default
+SHARES_TOLERANCE = 1e-9
+HARDENED = "hardened"
+Probability = Annotated[float, Field(ge=0, le=1)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+def not_repeatable(asked: str) -> str:
+    """Why hardened noise cannot be had together with what was asked."""
+    return (
+        f"hardened noise comes from the operating system and cannot be repeated, but {asked}; "
+        "leave that out, or use noise = 'simulation'"
+    )
+
+
+def asks_for_repetition(seed: bool, sweep: bool, study: bool) -> str | None:
+    """What in a scenario promises that a run can be repeated."""
+    if seed:
+        return "a seed is given, and the same seed must give the same run"
+    if sweep:
+        return "a sweep compares runs of the same seeds"
+    return "a study compares runs of the same seeds" if study else None
+
+
+def too_many_shares(total: float) -> str:
+    return f"the shares of the behaviours sum to {total:g}, but all owners are 1"
+
+
+class Part(BaseModel):
+    """A table of a scenario: unknown keys, wrong types and non-finite numbers are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Plugin(Part):
+    """A plug-in: its name, or 'module:Class', and the options of its constructor beside it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
+
+    name: str = Field(min_length=1)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class Model(Plugin):
+    """The buyer's model: 'logistic', 'none' (a market without learning), or a torch.nn.Module as 'module:Class'."""
+
+    name: str = Field("logistic", min_length=1)
+    learning_rate: float = Field(0.01, gt=0, description="FedSGD step size")
+    evaluate_every: int = Field(
+        1, ge=1, description="rounds between evaluations; the last round is always one"
+    )
+
+
+class BehaviourShare(Plugin):
+    """How a share of the owners reports, from some round on, and the options of that behaviour beside it."""
+
+    share: Probability = Field(
+        description="of all owners; those whom no behaviour takes tell the truth"
+    )
+    from_round: int = Field(0, ge=0, description="before this round of a buyer they tell the truth")
+
+
+class Owners(Part):
+    """The population: who the owners are and how reliable they are."""
+
+    count: int = Field(100, ge=1, le=10**8)
+    partition: Plugin = Field(Plugin(name="iid"), description="how records are dealt out")
+    families: Families = Field(
+        ("linear", "quadratic", "sqrt", "exponential"),
+        description="valuation families, drawn uniformly",
+    )
+    rate: PositiveRange = Field((0.5, 1.5), description="multiplies the valuation, drawn uniformly")
+    privacy_budget: PositiveRange = Field(
+        (0.5, 2.0), description="largest privacy loss a round, drawn uniformly"
+    )
+    lifetime_budget: float | None = Field(
+        None, gt=0, description="largest privacy loss over all rounds"
+    )
+    accept: Literal["rational", "always"] = Field(
+        "rational", description="'rational' owners decline what pays less than their true valuation"
+    )
+    availability: Probability = Field(1.0, description="chance that an asked owner answers")
+    dropout: Probability = Field(0.0, description="chance that a winner never sends her gradient")
+    records_per_second: PositiveRange | None = Field(
+        None, description="compute speed, drawn uniformly; none: gradients take no time"
+    )
+    behaviours: Annotated[
+        tuple[BehaviourShare, ...],
+        BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v),
+        Field(max_length=100),
+    ] = Field((), description="who reports otherwise than truthfully; nobody by default")
+
+    @model_validator(mode="after")
+    def finite_values(self) -> Owners:
+        if "exponential" in self.families and self.privacy_budget[1] > LARGEST_EXPONENTIAL:
+            raise ValueError(TOO_EXPONENTIAL)
+        return self
+
+    @model_validator(mode="after")
+    def shares_of_one_whole(self) -> Owners:
+        if (
+            total := math.fsum(behaviour.share for behaviour in self.behaviours)
+        ) > 1 + SHARES_TOLERANCE:
+            raise ValueError(too_many_shares(total))
+        return self
+
+
+class Market(Part):
+    """The rules of a round. Times are simulated seconds."""
+
+    bidders: int = Field(10, ge=1, description="owners asked a round")
+    levels: int = Field(
+        8, ge=1, le=1000, description="M: shares of the privacy budget that a bid names a value for"
+    )
+    delay: Plugin = Field(
+        Plugin(name="constant"), description="time a message takes: constant, uniform or lognormal"
+    )
+    bid_deadline: Seconds = 60.0
+    decision_deadline: Seconds = 60.0
+    gradient_deadline: Seconds = 600.0
+    counterfactual: bool = Field(
+        False, description="log what every liar would have earned by the truth; costs auctions"
+    )
+
+
+class Privacy(Part):
+    """Local differential privacy of the gradients."""
+
+    clip: float = Field(1.0, ge=1e-6, le=1e6, description="L: largest L1 norm of a gradient")
+    noise: Literal["simulation", "hardened"] = Field(
+        "simulation",
+        description="'simulation' can be repeated and is not fit for a release; 'hardened' (OpenDP) is, and takes no seed",
+    )
+
+
+class Budget(Part):
+    """The buyer's money a round: an amount, or a factor of what the asked owners' privacy budgets are worth to them."""
+
+    factor: PositiveRange | None = Field(
+        None, description="times the sum of the asked owners' true valuations"
+    )
+    amount: PositiveRange | None = Field(None, description="money, drawn uniformly")
+
+    @model_validator(mode="after")
+    def one_of_two(self) -> Budget:
+        if (self.factor is None) == (self.amount is None):
+            raise ValueError("give either 'factor' or 'amount'")
+        return self
+
+
+class BuyerTable(Part):
+    """One of several buyers; what is left out is taken from the scenario's own tables."""
+
+    name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$")
+    budget: Budget | None = None
+    auction: Plugin | None = None
+    aggregation: Plugin | None = None
+    model: Model | None = None
+
+
+class ResolvedBuyer(Part):
+    """A buyer with every part filled in."""
+
+    name: str
+    budget: Budget
+    auction: Plugin
+    aggregation: Plugin
+    model: Model
+
+
+class Scenario(Part):
+    """A market for private gradients: who takes part, by which rules, for how long."""
+
+    name: str = Field("scenario", min_length=1, max_length=100, pattern=r"^[^/\\\x00-\x1f]*$")
+    description: str = ""
+    seed: int = Field(0, ge=0, le=2**63 - 1)
+    rounds: int = Field(30, ge=1, le=10**7)
+    data: Plugin = Plugin(name="digits")
+    owners: Owners = Owners()
+    market: Market = Market()
+    privacy: Privacy = Privacy()
+    budget: Budget = Budget(factor=(0.1, 2.0))
+    auction: Plugin = Plugin(name="all-in-critical")
+    aggregation: Plugin = Plugin(name="opt-aggr")
+    model: Model = Model()
+    study: Plugin | None = Field(
+        None,
+        description="what `flmarket study` asks of this market, and the options of the question",
+    )
+    buyers: Annotated[
+        tuple[BuyerTable, ...],
+        BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v),
+        Field(max_length=100),
+    ] = ()
+
+    @model_validator(mode="after")
+    def consistent(self) -> Scenario:
+        if self.market.bidders > self.owners.count:
+            raise ValueError(
+                f"market.bidders is {self.market.bidders}, but there are only {self.owners.count} owners (owners.count)"
+            )
+        names = [buyer.name for buyer in self.buyers]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(
+                f"buyers must have different names; {', '.join(twice)} appears more than once"
+            )
+        if not self.repeatable:
+            asked = asks_for_repetition(
+                "seed" in self.model_fields_set, False, self.study is not None
+            )
+            if asked is not None:
+                raise ValueError(not_repeatable(asked))
+        return self
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the same scenario gives the same run. With hardened noise the owners are the same and the noise is not."""
+        return self.privacy.noise != HARDENED
+
+    def resolved_buyers(self) -> tuple[ResolvedBuyer, ...]:
+        """The buyers of the market; without a list there is one, called 'buyer'."""
+        return tuple(
+            ResolvedBuyer(
+                name=buyer.name,
+                budget=buyer.budget or self.budget,
+                auction=buyer.auction or self.auction,
+                aggregation=buyer.aggregation or self.aggregation,
+                model=buyer.model or self.model,
+            )
+            for buyer in self.buyers or (BuyerTable(name="buyer"),)
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, defaults included: what run.json keeps."""
+        plain: dict[str, Any] = self.model_dump(mode="json")
+        return plain
+
+    def digest(self) -> str:
+        """SHA-256 of the resolved scenario. Keys that came later count only where they are used: old hashes stay."""
+        plain = self.as_dict()
+        for part, key, default in LATER_KEYS:
+            table = plain if part is None else plain[part]
+            if table[key] == default:
+                del table[key]
+        text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def without_nulls(value: Any) -> Any:
+    """What `as_dict` gave as a file would say it: TOML has no null, so what is None is left out."""
+    if isinstance(value, dict):
+        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _seeds(value: Any) -> Any:
+    def whole(number: Any, least: int) -> bool:
+        return isinstance(number, int) and not isinstance(number, bool) and least <= number < 2**63
+
+    if whole(value, 1):
+        return value
+    if (
+        isinstance(value, list)
+        and value
+        and all(whole(seed, 0) for seed in value)
+        and len(set(value)) == len(value)
+    ):
+        return value
+    raise ValueError("a number of seeds of at least 1, or a list of different seeds of at least 0")
+
+
+_SEEDS_SCHEMA = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1},
+        {
+            "type": "array",
+            "items": {"type": "integer", "minimum": 0},
+            "minItems": 1,
+            "uniqueItems": True,
+        },
+    ]
+}
+_AXES_SCHEMA = {
+    "type": "object",
+    "additionalProperties": {"type": ["array", "object"]},
+    "default": {},
+}
+Seeds = Annotated[Any, BeforeValidator(_seeds), WithJsonSchema(_SEEDS_SCHEMA | {"default": 1})]
+Axes = Annotated[dict[str, Any], WithJsonSchema(_AXES_SCHEMA)]
+
+
+class Sweep(Part):
+    """Many runs of one scenario, for `flmarket sweep`: axes are dotted paths with a list of values each."""
+
+    seeds: Seeds = Field(
+        1,
+        description="how many, counted from the scenario's seed, or a list; the same for every combination",
+    )
+    keep_events: bool = Field(False, description="keep the event log of every run under runs/ID")
+    grid: Axes = Field({}, description="every combination of these values")
+    zip: Axes = Field({}, description="these lists side by side, all of one length")
+
+
+class ScenarioFile(Scenario):
+    """What a file can say: a scenario, and the sweep over it, which is no part of any run."""
+
+    sweep: Sweep | None = Field(None, description="what `flmarket sweep` varies")

@@ -1,0 +1,135 @@
+"""Scenario files: TOML in, overrides applied, every error at once with line, path, value and what is allowed."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from flmarket_sim.errors import ScenarioError, shortened, shown
+from flmarket_sim.scenario.model import Scenario, ScenarioFile
+from flmarket_sim.scenario.problems import (
+    DEEPEST,
+    Problem,
+    check_scenario,
+    describe_problems,
+    dotted,
+    values,
+)
+from flmarket_sim.scenario.shipped import read_text
+from flmarket_sim.scenario.toml_lines import Key, PathKeys, key_lines, overlong_key
+
+LONGEST_NUMBER = 1024  # bits: as far as floating-point numbers reach
+
+
+def load_scenario(path: str | Path, overrides: Iterable[str] = ()) -> Scenario:
+    """The scenario of a TOML file, with `dotted.path=value` overrides. Raises ScenarioError with all that is wrong.
+
+    A name like `paper/iid` that is no file here is that of a scenario which comes with the package.
+    A [sweep] table is checked for its shape and then left alone: it is for `flmarket sweep`.
+    """
+    return parse_scenario(read_text(path), str(path), overrides)
+
+
+def read_toml(text: str, source: str) -> dict[str, Any]:
+    """The tables of a TOML text; nothing in it is evaluated."""
+    if (
+        line := overlong_key(text, DEEPEST)
+    ) is not None:  # tomllib's time grows with the square of a key's dots
+        raise ScenarioError(f"{source}:{line}: more than {DEEPEST} dots in a key")
+    try:
+        data = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ScenarioError(f"{source} is not TOML: {shortened(str(error))}") from None
+    _refuse_giants(data, source, key_lines(text))
+    return data
+
+
+def parse_scenario(
+    text: str, source: str = "<scenario>", overrides: Iterable[str] = ()
+) -> Scenario:
+    data = read_toml(text, source)
+    changed = [override(data, setting) for setting in overrides]
+    lines = key_lines(text)
+    for path in changed:
+        for known in [p for p in lines if p[: len(path)] == path]:
+            del lines[known]
+    return build_scenario(data, source, lines)
+
+
+def build_scenario(
+    data: dict[str, Any], source: str = "<scenario>", lines: dict[PathKeys, int] | None = None
+) -> Scenario:
+    """A scenario from plain data, plug-in names and options checked as well."""
+    scenario, problems = check_scenario(data)
+    if problems or scenario is None:
+        raise ScenarioError(describe_problems(problems, source, lines or {}))
+    return scenario
+
+
+def override(data: dict[str, Any], setting: str) -> PathKeys:
+    """Applies `dotted.path=value`; the value is TOML, or else taken as a string. Returns the path."""
+    name, equals, raw = setting.partition("=")
+    if any("\ud800" <= letter <= "\udfff" for letter in setting):
+        raise ScenarioError(f"--set {shown(setting)}: that is not text")
+    if not equals or not all(key.strip() for key in name.split(".")):
+        raise ScenarioError(f"--set wants dotted.path=value, got {shown(setting)}")
+    try:
+        value = (
+            raw.strip()
+            if overlong_key(raw, DEEPEST)
+            else tomllib.loads(f"value = {raw.strip()}")["value"]
+        )
+    except (ValueError, RecursionError):
+        value = raw.strip()
+    try:
+        path = assign(data, name, value)
+        _refuse_giants(data, "the scenario", {})
+        return path
+    except ScenarioError as error:
+        raise ScenarioError(f"--set {shortened(setting)}: {error}") from None
+
+
+def assign(data: dict[str, Any], name: str, value: Any) -> PathKeys:
+    """Puts a value at a dotted path, tables made on the way. Returns the path; raises ScenarioError where none leads there."""
+    keys = [key.strip() for key in name.split(".")]
+    path: list[Key] = []
+    place: Any = data
+    for key in keys[:-1]:
+        step: Key = int(key) if isinstance(place, list) and key.isdecimal() else key
+        path.append(step)
+        try:
+            place = place.setdefault(step, {}) if isinstance(place, dict) else place[step]
+        except (IndexError, TypeError):
+            raise ScenarioError(f"there is no {dotted(tuple(path))}") from None
+        if not isinstance(place, dict | list):
+            raise ScenarioError(f"{dotted(tuple(path))} is a value, not a table")
+    last: Key = int(keys[-1]) if isinstance(place, list) and keys[-1].isdecimal() else keys[-1]
+    try:
+        place[last] = value
+    except (IndexError, TypeError):
+        raise ScenarioError(f"there is no {name}") from None
+    return (*path, last)
+
+
+def _refuse_giants(data: Any, source: str, lines: dict[PathKeys, int]) -> None:
+    """Whoever walks through the tables later need not fear for the stack, nor whoever shows a number (Python prints 4,300 digits)."""
+    giants = [
+        Problem(
+            path, f"no number here can have more than {LONGEST_NUMBER} bits (got {shown(value)})"
+        )
+        for path, value in values(data, source)
+        if isinstance(value, int) and value.bit_length() > LONGEST_NUMBER
+    ]
+    if giants:
+        raise ScenarioError(describe_problems(giants, source, lines))
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema of scenario files, for editors."""
+    schema = ScenarioFile.model_json_schema()
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    known = schema["$defs"]["Plugin"]["properties"]["name"]
+    known["description"] = "a registered name (see `flmarket list`) or 'module:Class'"
+    return schema

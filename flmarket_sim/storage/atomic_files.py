@@ -1,0 +1,71 @@
+"""Files that appear whole or not at all, also when the process is killed or the power goes."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flmarket_sim.errors import FlmarketError
+
+
+class DiskError(FlmarketError):
+    """Something could not be written: the disk is full, or worse."""
+
+
+ANEW = "What is complete stays readable; free some space, or name another place with --out, and do it again"
+
+
+def disk_error(where: Path, error: OSError, advice: str = ANEW) -> DiskError:
+    """What the person at the keyboard reads; `advice` is what to do once there is space again."""
+    what = (
+        "the disk is full"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT)
+        else f"writing failed ({error})"
+    )
+    return DiskError(f"{what}: {where}. {advice}")
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """`write` makes the file under a hidden name; it gets its own once it is safely on the disk."""
+    fresh = path.with_name(f".{path.name}.tmp")
+    try:
+        write(fresh)
+        sync(fresh)
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    sync(path.parent)
+
+
+def settle(hidden: Path, folder: Path) -> None:
+    """A directory gets its name once everything in it is safely on the disk."""
+    for path in (*hidden.rglob("*"), hidden):
+        sync(path)
+    hidden.replace(folder)
+    sync(folder.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_whole(path, lambda fresh: fresh.write_text(text, encoding="utf-8"))
+
+
+def write_parquet(path: Path, table: pa.Table) -> None:
+    write_whole(path, lambda fresh: pq.write_table(table, fresh, compression="zstd"))
+
+
+def sync(path: Path) -> None:
+    """Waits until a file, or the names in a directory, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some file systems cannot do this for directories
+            raise
+    finally:
+        os.close(handle)

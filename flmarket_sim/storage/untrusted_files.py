@@ -1,0 +1,88 @@
+"""What may be wrong with a file that somebody else wrote, or that a disk has damaged: said before anything is made of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flmarket_sim.errors import InputError, shortened
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON file whose content is an object. Raises FileNotFoundError, which means something else to every caller."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read: {shortened(str(error))}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path} does not hold an object")
+    return content
+
+
+def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
+    """A Parquet file. Columns that `schema` has must have its types where they are there at all, since columns are only ever added.
+
+    A few bytes can stand for more rows than there is memory: what would not fit is refused before it is unpacked.
+    """
+    try:
+        file = pq.ParquetFile(path)
+        needed = file.metadata.num_rows * sum(_width(field.type) for field in file.schema_arrow)
+        if needed > _memory():
+            raise InputError(
+                f"{path} would take {needed / 2**30:,.0f} GB of memory: it is damaged, or too large for this machine"
+            )
+        table = file.read()
+        table.validate(full=True)
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
+        raise InputError(f"{path} cannot be read: {shortened(str(error))}") from None
+    if schema is not None:
+        check_columns(path, table, schema)
+    return table
+
+
+def check_columns(path: Path, table: pa.Table, schema: pa.Schema) -> None:
+    """Refuses a table that has a column twice, or one of another type than the schema says."""
+    names = table.column_names
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InputError(f"{path} is damaged: it has column {twice[0]!r} twice")
+    for field in schema:
+        if field.name in names and not _alike(table.schema.field(field.name).type, field.type):
+            found = table.schema.field(field.name).type
+            raise InputError(
+                f"{path} is damaged: column {field.name!r} is {found}, not {field.type}"
+            )
+
+
+def require_columns(path: Path, table: pa.Table, names: Iterable[str]) -> None:
+    """Refuses a table without one of these columns."""
+    if missing := [name for name in names if name not in table.column_names]:
+        raise InputError(f"{path} is damaged: it has no column {missing[0]!r}")
+
+
+def _alike(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Names may be written as dictionaries or as they are."""
+    return bool(_plain(found) == _plain(wanted))
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _width(kind: pa.DataType) -> int:
+    """Bytes of a value in memory, at least."""
+    return max(1, kind.bit_width // 8) if pa.types.is_primitive(kind) else 4
+
+
+def _memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

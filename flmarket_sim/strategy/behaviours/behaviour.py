@@ -1,0 +1,209 @@
+"""What a behaviour is to the market: `report(view) -> BehaviourReports`, and if it likes `learn(feedback)` and `share(feedback)`.
+
+One object serves all owners of a behaviour, over all rounds and buyers, so whatever it remembers is by owner number. It speaks
+for the k of them who are asked in a round and there, as arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from flmarket_sim.auctions.auction import Auction
+from flmarket_sim.errors import ContractError, InputError
+from flmarket_sim.owners import valuation
+from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.owners.population import Population
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+TOLERANCE = 1e-9  # relative: rounding, not rules
+
+
+@dataclass(frozen=True)
+class CohortView:
+    """What a behaviour sees before its k owners bid.
+
+    owners      (k,) their numbers
+    slots       (k,) their columns among the n asked
+    budget      the announced money
+    auction     the mechanism, which is public
+    rng         random numbers of this behaviour, buyer and round
+    asked       (1, n) true types of all who are asked and have privacy left: for behaviours that are informed
+    truthful    (1, n, M) what these would bid by the truth
+    population  all owners: the prior of behaviours that know no more
+
+    Privacy budgets are what the owners' lifetime budgets leave of them. (A step owner with a smaller budget has a higher
+    rate here: what she loses by selling anything stays the same.)
+    """
+
+    round: int
+    buyer: int
+    owners: Ints
+    slots: Ints
+    budget: float
+    auction: Auction
+    rng: np.random.Generator
+    asked: Profiles
+    truthful: BidBatch
+    population: Population
+
+    @cached_property
+    def truth(self) -> Profiles:
+        """(1, k) the true types of its own owners."""
+        a, s = self.asked, self.slots
+        return Profiles(a.family[:, s], a.rate[:, s], a.privacy_budget[:, s], a.data_size[:, s])
+
+    @property
+    def levels(self) -> int:
+        return self.truthful.levels
+
+    @property
+    def values(self) -> Floats:
+        """(k, M) what they would ask by the truth."""
+        return np.asarray(self.truthful.values[0, self.slots])
+
+    @property
+    def privacy_budget(self) -> Floats:
+        """(k,) the most they can report."""
+        return np.asarray(self.truthful.privacy_budget[0, self.slots])
+
+    @property
+    def data_size(self) -> Floats:
+        """(k,) the most they can report."""
+        return np.asarray(self.truthful.data_size[0, self.slots])
+
+    def valued(self, privacy_budget: Floats, data_size: Floats) -> Floats:
+        """(k, M) their true values at M equal shares of another budget (k,), on another number of records (k,)."""
+        loss = privacy_budget[:, None] * (np.arange(1, self.levels + 1) / self.levels)
+        true = self.truth
+        rate = true.rate[0, :, None]
+        step_cost = rate * (true.data_size * true.privacy_budget)[0, :, None]
+        return valuation.value(true.family[0, :, None], rate, data_size[:, None], loss, step_cost)
+
+
+@dataclass(frozen=True)
+class BehaviourReports:
+    """What the k owners of a view report, in r rows.
+
+    values, privacy_budget, data_size   (r, M), (r,), (r,) as in a BidBatch
+    of       (r,) whose report a row is: a position in the view. None: one row an owner, in order. Several rows of an owner are
+             as many names of hers, which offer different records of her own; she appears at least once
+    family, rate   (r,) what the report pretends to be, if anything: only for the log
+    """
+
+    values: Floats
+    privacy_budget: Floats
+    data_size: Floats
+    of: Ints | None = None
+    family: ArrayLike | None = None
+    rate: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What became of the bids of a view, each (k,): what each owner knows of herself, once the round's gradients are in.
+
+    privacy_loss  what she sold; the largest over her names, whose records differ; 0 if she delivered nothing
+    payment       what she gets for it
+    utility       payment minus what it was truly worth to her
+    """
+
+    view: CohortView
+    privacy_loss: Floats
+    payment: Floats
+    utility: Floats
+
+
+class Transfers(NamedTuple):
+    """Money between owners, beside the market: payer (t,) gives payee (t,) an amount (t,). Owner numbers of the view."""
+
+    payer: Ints
+    payee: Ints
+    amount: Floats
+
+
+class Behaviour(Protocol):
+    """A way to bid. Options are constructor arguments.
+
+    Two more methods are called where they exist: `learn(feedback) -> None`, and `share(feedback) -> Transfers`, both after every
+    round that asked for a report.
+
+    `state() -> dict of arrays` and `restore(dict)`, where both exist, let a market that was stopped go on from its middle; a market
+    with a behaviour that has them not is simulated again from its beginning. Between rounds of one buyer nothing is pending.
+    """
+
+    name: str
+
+    def report(self, view: CohortView) -> BehaviourReports: ...
+
+
+def check_told(name: str, told: Any, view: CohortView) -> BehaviourReports:
+    """The report with every array in place, refused if an owner cannot make it: shapes, true budgets and records."""
+    k, levels = len(view.owners), view.levels
+
+    def refuse(why: str) -> ContractError:
+        return ContractError(f"behaviour {name!r} in round {view.round}: {why}")
+
+    try:
+        values, budget, size = (
+            np.asarray(a, np.float64) for a in (told.values, told.privacy_budget, told.data_size)
+        )
+        of = np.arange(k) if told.of is None else np.asarray(told.of, np.int64)
+        family = None if told.family is None else valuation.family_codes(told.family)
+        rate = None if told.rate is None else np.asarray(told.rate, np.float64)
+    except (AttributeError, TypeError, ValueError, InputError) as error:
+        raise refuse(f"the report is not a BehaviourReports of numbers ({error})") from None
+    rows = len(of)
+    expected: dict[str, tuple[NDArray[Any], tuple[int, ...]]] = {
+        "values": (values, (rows, levels)),
+        "privacy_budget": (budget, (rows,)),
+        "data_size": (size, (rows,)),
+    }
+    expected |= {
+        key: (array, (rows,))
+        for key, array in (("family", family), ("rate", rate))
+        if array is not None
+    }
+    for what, (array, shape) in expected.items():
+        if array.shape != shape:
+            raise refuse(f"{what} must have shape {shape}, got {array.shape}")
+        if not np.isfinite(array).all():
+            raise refuse(f"{what} must be finite")
+    if of.shape != (rows,) or not np.array_equal(np.unique(of), np.arange(k)):
+        raise refuse(f"every one of its {k} owners must report, and nobody else")
+    if (np.diff(values, axis=1, prepend=0.0) < 0).any():
+        raise refuse("values must be at least 0 and must not fall over the levels")
+    if ((budget <= 0) | (budget > view.privacy_budget[of] * (1 + TOLERANCE))).any():
+        raise refuse("a reported privacy budget must be above 0 and at most the true one")
+    if ((size < 1) | (size != np.floor(size))).any() or (
+        np.bincount(of, size, k) > view.data_size
+    ).any():
+        raise refuse(
+            "reported data sizes must be whole, at least 1 and together at most the true one"
+        )
+    return BehaviourReports(
+        values, np.minimum(budget, view.privacy_budget[of]), size, of, family, rate
+    )
+
+
+def check_transfers(name: str, transfers: Any, view: CohortView) -> Transfers:
+    """Refuses money from or to others than the owners of the view, and amounts that are none."""
+    payer, payee = np.asarray(transfers.payer, np.int64), np.asarray(transfers.payee, np.int64)
+    amount = np.asarray(transfers.amount, np.float64)
+    if not payer.shape == payee.shape == amount.shape or amount.ndim != 1:
+        raise ContractError(
+            f"behaviour {name!r}: transfers need a payer, a payee and an amount each"
+        )
+    if (
+        not np.isin([payer, payee], view.owners).all()
+        or not (np.isfinite(amount) & (amount >= 0)).all()
+    ):
+        raise ContractError(
+            f"behaviour {name!r}: transfers must be between its own owners, finite and at least 0"
+        )
+    return Transfers(payer, payee, amount)

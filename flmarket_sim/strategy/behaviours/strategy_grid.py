@@ -1,0 +1,106 @@
+"""What learners choose from, and what they remember of each owner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from flmarket_sim.strategy.behaviours.behaviour import (
+    BehaviourReports,
+    CohortView,
+    Feedback,
+    Floats,
+    Ints,
+)
+from flmarket_sim.strategy.behaviours.distortions import Factor, Part, distorted
+
+Factors = Annotated[Sequence[Factor], Field(min_length=1)]
+Parts = Annotated[Sequence[Part], Field(min_length=1)]
+FACTORS = (0.5, 0.8, 1.0, 1.25, 1.6, 2.5)
+
+
+class Grid:
+    """Strategies: every combination of a factor of the true values and shares of privacy budget and records."""
+
+    def __init__(
+        self, factors: Sequence[float], privacy_budget: Sequence[float], data_size: Sequence[float]
+    ) -> None:
+        self.strategies: Floats = np.array(list(product(factors, privacy_budget, data_size)))
+
+    def __len__(self) -> int:
+        return len(self.strategies)
+
+    def told(self, view: CohortView, chosen: Ints) -> BehaviourReports:
+        """The report of strategy chosen[i] for owner i."""
+        return distorted(view, *self.strategies[chosen].T)
+
+
+class OwnerRows:
+    """Numbers for each owner a learner has met, `width` of them in a row. Rows are made on the first meeting."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.used = 0
+        self.table: Floats = np.zeros((0, width))
+        self._row: NDArray[np.int32] | None = None
+
+    def rows(self, owners: Ints, population: int) -> Ints:
+        """Where the owners' numbers are in `table`; zeros for new ones."""
+        if self._row is None:
+            self._row = np.full(population, -1, np.int32)
+        new = owners[self._row[owners] < 0]
+        self._row[new] = np.arange(self.used, self.used + len(new))
+        self.used += len(new)
+        if self.used > len(self.table):
+            more = np.zeros((max(self.used, 2 * len(self.table), 64), self.width))
+            more[: len(self.table)] = self.table
+            self.table = more
+        return self._row[owners].astype(np.int64)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        known = np.zeros(0, np.int32) if self._row is None else self._row
+        return {"table": self.table[: self.used], "row": known}
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        table, row = state["table"], state["row"]
+        if (
+            table.shape != (len(table), self.width)
+            or table.dtype != np.float64
+            or not np.isfinite(table).all()
+        ):
+            raise ValueError(f"a learner's table is {table.dtype} {table.shape} or not finite")
+        if (
+            row.dtype != np.int32
+            or row.ndim != 1
+            or (len(row) and not -1 <= row.min() <= row.max() < len(table))
+        ):
+            raise ValueError(f"a learner's rows are {row.dtype} {row.shape} or lead nowhere")
+        self.table, self.used = table, len(table)
+        self._row = row if len(row) else None
+
+
+def payoffs(feedback: Feedback) -> Floats:
+    """(k,) utilities as shares of what the whole privacy budget is truly worth to each owner, within -1 and 1.
+
+    An owner compares only with herself, so money of any size teaches alike.
+    """
+    worth = np.maximum(feedback.view.values[:, -1], 1e-300)
+    return np.clip(feedback.utility / worth, -1.0, 1.0)
+
+
+class PendingPayoffs:
+    """Strategies whose payoffs are still to come: buyers' rounds overlap."""
+
+    def __init__(self) -> None:
+        self._chosen: dict[tuple[int, int], Ints] = {}
+
+    def keep(self, view: CohortView, chosen: Ints) -> None:
+        self._chosen[view.buyer, view.round] = chosen
+
+    def take(self, view: CohortView) -> Ints:
+        return self._chosen.pop((view.buyer, view.round))

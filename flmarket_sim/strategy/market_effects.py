@@ -1,0 +1,55 @@
+"""What reports do to everybody: the error bound as told and as it truly is, money, privacy, welfare. K markets at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flmarket_sim import aggregation
+from flmarket_sim.auctions.auction import records_sold
+from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.strategy.misreports import Floats
+
+
+@dataclass(frozen=True)
+class Effect:
+    """All (K,). Owners who would lose by their outcome decline it, as in the market.
+
+    error_bound    by the records that were reported: what the broker sees
+    bound_of_data  the same weights judged by the records that owners truly have
+    spent, surplus money paid, and what of it is above the owners' true costs
+    """
+
+    error_bound: Floats
+    bound_of_data: Floats
+    spent: Floats
+    surplus: Floats
+    privacy_sold: Floats
+
+
+def effect(
+    auction: Any,
+    truth: Profiles,
+    bids: BidBatch,
+    budget: Floats,
+    rule: str = "opt-aggr",
+    clip: float = 1.0,
+) -> Effect:
+    """The outcome of reports `bids` of owners who truly are `truth` (one draw of a randomised auction)."""
+    outcome = auction.decide(bids, budget, np.random.default_rng(0))
+    value = truth.value(outcome.privacy_loss, records_sold(outcome, bids))
+    accepts = outcome.payment >= value * (1 - 1e-9)
+    loss, payment = (
+        np.where(accepts, outcome.privacy_loss, 0.0),
+        np.where(accepts, outcome.payment, 0.0),
+    )
+    weights = aggregation.create(rule).weights(loss, bids.data_size, clip)
+    return Effect(
+        aggregation.error_bound(weights, loss, bids.data_size, clip),
+        aggregation.error_bound(weights, loss, truth.data_size, clip),
+        payment.sum(axis=1),
+        (payment - np.where(accepts, value, 0.0)).sum(axis=1),
+        loss.sum(axis=1),
+    )

@@ -1,0 +1,1 @@
+"""Studies: questions asked of a market many times over."""

@@ -1,0 +1,1 @@
+"""Sweeps: one scenario over axes and seeds."""

@@ -1,0 +1,166 @@
+"""Differences between policies that met the same worlds: one row of a sweep less another with the same seed.
+
+Owners, bids, delays and noise do not depend on policies, so most of what makes seeds differ cancels. Intervals are Student's, 95 %, over
+seeds: the settings of one seed share its world, so they are averaged before anything is said about seeds.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from flmarket_sim.errors import InputError
+from flmarket_sim.statistics import Estimate, from_seeds
+
+Key = tuple[Any, str]  # replication, and what else two numbers of a pair must share
+Row = dict[str, Any]
+
+
+def paired_differences(
+    summary: pa.Table,
+    *,
+    baseline: Any,
+    columns: Sequence[str],
+    axis: str | None = None,
+    by: Sequence[str] = (),
+) -> pa.Table:
+    """What `fm.read_sweep` gives, compared with a baseline: one row for each column and value of `axis`, at each setting of `by`.
+
+    `baseline` is the value of `axis` that the others are compared with, or, without `axis`, the summary of another sweep: then every
+    run is compared with the run of that sweep that has its seed, buyer and axes. The two should differ in policies only: other owners
+    are another world. Axes in neither `axis` nor `by` are averaged over.
+
+    Columns: those of `axis` and `by`, then `column`, `pairs` (seeds that both have), `baseline_mean` (over those), `difference`,
+    `difference_low` and `difference_high`. Runs that failed, and numbers that are missing, are in no pair.
+    """
+    axes = axes_of(summary)
+    _known(by, [*axes, "buyer"], "axis")
+    _known(columns, _totals(summary), "total")
+    rows = _finished(summary)
+    if axis is None:
+        if not isinstance(baseline, pa.Table):
+            raise InputError(
+                "without an axis the baseline is the summary of another sweep, as fm.read_sweep gives it"
+            )
+        other = axes_of(baseline)
+        if sorted(other) != sorted(axes):
+            raise InputError(
+                f"the sweeps have different axes: {', '.join(axes) or 'none'} and {', '.join(other) or 'none'}"
+            )
+        _known(columns, _totals(baseline), "total")
+        firsts, kept = _finished(baseline), axes
+    else:
+        _known([axis], axes, "axis")
+        if axis in by:
+            raise InputError(f"{axis} is what is compared: it cannot be in `by` too")
+        firsts, kept = (
+            [row for row in rows if row[axis] == baseline],
+            [name for name in axes if name != axis],
+        )
+        if not firsts:
+            values = ", ".join(str(value) for value in dict.fromkeys(row[axis] for row in rows))
+            raise InputError(
+                f"no finished run has {axis} = {baseline!r}; finished: {values or 'none'}"
+            )
+        rows = [row for row in rows if row[axis] != baseline]
+    names = ([] if axis is None else [axis]) + list(by)
+    fields = [summary.schema.field(name) for name in names]
+    found = []
+    for cell in dict.fromkeys(tuple(row[name] for name in names) for row in rows):
+        mine = [row for row in rows if tuple(row[name] for name in names) == cell]
+        point = dict(zip(names, cell, strict=True))
+        theirs = [row for row in firsts if all(row[name] == point[name] for name in by)]
+        found += [point | _difference(theirs, mine, column, kept) for column in columns]
+    numbers = [
+        (name, pa.float64())
+        for name in ("baseline_mean", "difference", "difference_low", "difference_high")
+    ]
+    return pa.Table.from_pylist(
+        found, pa.schema([*fields, ("column", pa.string()), ("pairs", pa.int64()), *numbers])
+    )
+
+
+def axes_of(summary: pa.Table) -> list[str]:
+    """The axes of a sweep's summary: its columns between `seed` and `buyer`."""
+    names = summary.column_names
+    if "seed" not in names or "buyer" not in names or "outcome" not in names:
+        raise InputError(
+            "this is not the summary of a sweep: it has no columns seed, buyer and outcome"
+        )
+    return list(names[names.index("seed") + 1 : names.index("buyer")])
+
+
+def _totals(summary: pa.Table) -> list[str]:
+    last = summary.column_names.index("message") if "message" in summary.column_names else -1
+    return [
+        name
+        for name in summary.column_names[last + 1 :]
+        if _is_number(summary.schema.field(name).type)
+    ]
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
+
+
+def paired(first: dict[Key, float], second: dict[Key, float]) -> Estimate:
+    """Mean of second - first over the keys that both have, averaged within each replication."""
+    less = _by_replication({key: second[key] - first[key] for key in _shared(first, second)})
+    return from_seeds(np.array(list(less.values()), float))
+
+
+def _difference(firsts: list[Row], seconds: list[Row], column: str, kept: list[str]) -> Row:
+    first, second = _units(firsts, column, kept), _units(seconds, column, kept)
+    found = paired(first, second)
+    base = _by_replication({key: first[key] for key in _shared(first, second)})
+    return {
+        "column": column,
+        "pairs": len(base),
+        "baseline_mean": float(np.mean(list(base.values()))) if base else math.nan,
+        "difference": found.mean,
+        "difference_low": found.low,
+        "difference_high": found.high,
+    }
+
+
+def _units(rows: list[Row], column: str, kept: list[str]) -> dict[Key, float]:
+    found = {
+        (row["seed"], f"{[row[name] for name in kept]} {row['buyer']}"): row[column] for row in rows
+    }
+    return {
+        key: float(value)
+        for key, value in found.items()
+        if value is not None and math.isfinite(value)
+    }
+
+
+def _shared(first: dict[Key, float], second: dict[Key, float]) -> list[Key]:
+    return sorted(first.keys() & second.keys(), key=str)
+
+
+def _by_replication(numbers: dict[Key, float]) -> dict[Any, float]:
+    """The mean of each replication, whatever order the numbers came in."""
+    found: dict[Any, list[float]] = {}
+    for (replication, _), number in numbers.items():
+        found.setdefault(replication, []).append(number)
+    ordered = sorted(found.items(), key=lambda item: str(item[0]))
+    return {replication: math.fsum(values) / len(values) for replication, values in ordered}
+
+
+def _finished(summary: pa.Table) -> list[Row]:
+    return [row for row in summary.to_pylist() if row["outcome"] == "finished"]
+
+
+def _known(names: Iterable[str], allowed: Sequence[str], what: str) -> None:
+    for name in names:
+        if name not in allowed:
+            near = difflib.get_close_matches(name, allowed, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else "."
+            raise InputError(
+                f"the sweep has no {what} {name!r}{hint} There are: {', '.join(allowed) or 'none'}"
+            )

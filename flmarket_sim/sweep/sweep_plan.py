@@ -1,0 +1,297 @@
+"""The [sweep] table of a scenario file, expanded into runs: every combination of the axes with every seed.
+
+All combinations meet the same seeds, and no policy is in the key of a random stream: comparisons are paired.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+from flmarket_sim.errors import InputError, ScenarioError, shown
+from flmarket_sim.scenario.model import Scenario, Sweep
+from flmarket_sim.scenario.problems import Problem, check_scenario, describe_problems, dotted
+from flmarket_sim.scenario.scenario_file import assign, build_scenario, override, read_toml
+from flmarket_sim.scenario.shipped import read_text
+from flmarket_sim.scenario.toml_lines import PathKeys, key_lines, prefixes
+
+MOST_RUNS = 1_000_000
+LARGEST_SEED = 2**63 - 1
+NOT_AXES = {
+    "seed": "seeds are given by sweep.seeds, the same for every combination",
+    "study": "a sweep runs markets; a study is a question of its own",
+    "sweep": "a sweep cannot vary itself",
+}
+Tables = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A dotted path and the values that it takes. Axes of one `group` move together."""
+
+    path: str
+    values: tuple[Any, ...]
+    group: str
+    place: PathKeys  # in the file
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run: `point` has a value for each axis. Without a scenario, `problem` says why it cannot be one."""
+
+    id: str
+    seed: int
+    point: dict[str, Any]
+    scenario: Scenario | None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a sweep will run, in order: the first axis changes slowest, the seed fastest."""
+
+    name: str
+    source: str
+    text: str
+    digest: str
+    axes: tuple[Axis, ...]
+    seeds: tuple[int, ...]
+    keep_events: bool
+    runs: tuple[PlannedRun, ...]
+    base: Tables  # the file's tables with overrides, without [sweep]: what all runs share, but for the axes
+
+
+def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> Plan:
+    """The plan of a file with a [sweep] table. Raises InputError with everything that is wrong."""
+    return parse_sweep(read_text(path), str(path), overrides)
+
+
+def has_sweep(path: str | Path) -> bool:
+    return "sweep" in read_toml(read_text(path), str(path))
+
+
+def parse_sweep(text: str, source: str = "<sweep>", overrides: Iterable[str] = ()) -> Plan:
+    data = read_toml(text, source)
+    lines = {_without_dots(keys): line for keys, line in key_lines(text).items()}
+    problems = list(_spread_axes(data))
+    for changed in [override(data, setting) for setting in overrides]:
+        lines = {keys: line for keys, line in lines.items() if keys[: len(changed)] != changed}
+    if "sweep" not in data:
+        raise InputError(f"{source} has no [sweep] table; `flmarket run` runs a single market")
+    try:
+        table = Sweep.model_validate(data["sweep"])
+    except pydantic.ValidationError:
+        build_scenario(data, source, lines)  # says so, and what else is wrong
+        raise
+    digest = hashlib.sha256(_canonical(data).encode()).hexdigest()
+    base = {key: value for key, value in data.items() if key not in ("sweep", "study")}
+    axes, wrong = _axes(table)
+    problems += wrong
+    seeds = _seeds(table, base)
+    if seeds and not 0 <= seeds[-1] <= LARGEST_SEED:
+        problems.append(
+            Problem(("sweep", "seeds"), f"the last seed would be {seeds[-1]}, above {LARGEST_SEED}")
+        )
+    count = math.prod(len(group[0].values) for group in _groups(axes)) * len(seeds)
+    if count > MOST_RUNS:
+        problems.append(
+            Problem(
+                ("sweep",),
+                f"that would be {count:,} runs; more than {MOST_RUNS:,} are not one sweep",
+            )
+        )
+    axes, wrong = _reachable(base, axes)
+    problems += wrong
+    for axis in axes:  # what is wrong at or above an axis' path is wrong on the axis' line, unless the file has it elsewhere
+        for above in prefixes(tuple(axis.path.split("."))):
+            lines.setdefault(above, lines.get(axis.place, 0))
+    if problems:
+        at_first = _tables(base, {axis.path: axis.values[0] for axis in axes})
+        problems += [p for p in check_scenario(at_first)[1] if not _touched(p, axes)]
+        raise ScenarioError(describe_problems(problems, source, lines))
+    runs = _runs(base, axes, seeds, source, lines)
+    name = base.get("name", Scenario().name)
+    return Plan(
+        name, source, text, digest, axes, tuple(seeds), table.keep_events, tuple(runs), base
+    )
+
+
+def points(axes: tuple[Axis, ...]) -> Iterator[dict[str, Any]]:
+    """Every combination: the product of the groups, each of which moves as one."""
+    steps = [list(zip(*(axis.values for axis in group), strict=True)) for group in _groups(axes)]
+    paths = [axis.path for group in _groups(axes) for axis in group]
+    for chosen in itertools.product(*steps):
+        yield dict(zip(paths, itertools.chain.from_iterable(chosen), strict=True))
+
+
+def _runs(
+    base: Tables,
+    axes: tuple[Axis, ...],
+    seeds: range | list[int],
+    source: str,
+    lines: dict[PathKeys, int],
+) -> Iterator[PlannedRun]:
+    """Raises ScenarioError for what is wrong in every combination: that is a mistake in the file, not a finding."""
+    seeded = {
+        "seed": seeds[0]
+    } | base  # every run is given a seed, and what cannot have one is refused
+    checked = [(point, *check_scenario(_tables(seeded, point))) for point in points(axes)]
+    everywhere = set.intersection(
+        *({problem.path for problem in problems} for _, _, problems in checked)
+    )
+    if everywhere:
+        common = [problem for problem in checked[0][2] if problem.path in everywhere]
+        raise ScenarioError(describe_problems(common, source, lines))
+    for point, scenario, problems in checked:
+        what = "; ".join(
+            dict.fromkeys(
+                f"{dotted(p.path)}: {p.message}" if p.path else p.message for p in problems
+            )
+        )
+        for seed in seeds:
+            if scenario is None:
+                named = hashlib.sha256(
+                    _canonical(_tables(base, point) | {"seed": seed}).encode()
+                ).hexdigest()
+                yield PlannedRun(named, seed, point, None, what)
+            else:
+                mine = scenario.model_copy(update={"seed": seed})
+                yield PlannedRun(mine.digest(), seed, point, mine)
+
+
+def _tables(base: Tables, point: dict[str, Any]) -> Tables:
+    data = copy.deepcopy(base)
+    for path, value in point.items():
+        assign(data, path, copy.deepcopy(value))
+    return data
+
+
+def _seeds(table: Sweep, base: Tables) -> range | list[int]:
+    if isinstance(table.seeds, list):
+        return table.seeds
+    first = base.get("seed", 0)
+    first = (
+        first if isinstance(first, int) else 0
+    )  # what is wrong with it is said with the rest of the scenario
+    return range(first, first + table.seeds)
+
+
+def _groups(axes: tuple[Axis, ...]) -> list[list[Axis]]:
+    groups: dict[str, list[Axis]] = {}
+    for axis in axes:
+        groups.setdefault(axis.group, []).append(axis)
+    return list(groups.values())
+
+
+def _axes(table: Sweep) -> tuple[tuple[Axis, ...], list[Problem]]:
+    """The axes that can be used, and what is wrong with the others."""
+    found: list[Axis] = []
+    problems: list[Problem] = []
+    for kind, tables in (("grid", table.grid), ("zip", table.zip)):
+        for keys, values in _leaves(tables):
+            place, path = ("sweep", kind, *keys), ".".join(keys)
+            if (wrong := _unusable(path, values, found)) is not None:
+                problems.append(Problem(place, wrong))
+            else:
+                found.append(Axis(path, tuple(values), path if kind == "grid" else "zip", place))
+    together = [axis for axis in found if axis.group == "zip"]
+    if len({len(axis.values) for axis in together}) > 1:
+        lengths = ", ".join(f"{axis.path} has {len(axis.values)}" for axis in together)
+        problems.append(
+            Problem(("sweep", "zip"), f"lists side by side must have one length, but {lengths}")
+        )
+        found = [axis for axis in found if axis.group != "zip"]
+    return tuple(found), problems
+
+
+def _unusable(path: str, values: Any, others: list[Axis]) -> str | None:
+    if (root := path.split(".")[0]) in NOT_AXES:
+        return NOT_AXES[root]
+    if not isinstance(values, list):
+        return f"must be a list of values (got {shown(values)})"
+    if not values:
+        return "has no values"
+    if len(values) > MOST_RUNS:
+        return f"has {len(values):,} values; more than {MOST_RUNS:,} runs are not one sweep"
+    counted = Counter(_canonical(value) for value in values)
+    if twice := [value for value in values if counted[_canonical(value)] > 1][:1]:
+        return f"has {shown(twice[0])} more than once"
+    for other in others:
+        if path == other.path:
+            return "is an axis already"
+        if f"{path}.".startswith(f"{other.path}.") or f"{other.path}.".startswith(f"{path}."):
+            return f"one of {path} and {other.path} lies inside the other"
+    return None
+
+
+def _reachable(base: Tables, axes: tuple[Axis, ...]) -> tuple[tuple[Axis, ...], list[Problem]]:
+    """Axes whose path leads somewhere in the scenario's tables."""
+    kept, problems = [], []
+    for axis in axes:
+        try:
+            assign(copy.deepcopy(base), axis.path, None)
+            kept.append(axis)
+        except ScenarioError as error:
+            problems.append(Problem(axis.place, str(error)))
+    return tuple(kept), problems
+
+
+def _touched(problem: Problem, axes: tuple[Axis, ...]) -> bool:
+    return any(dotted(problem.path).startswith(axis.path) for axis in axes)
+
+
+def _spread_axes(data: Tables) -> Iterator[Problem]:
+    """Writes `"auction.name"` as the nested tables that a bare auction.name makes, so that --set meets one spelling."""
+    sweep = data.get("sweep")
+    for kind in ("grid", "zip"):
+        table = sweep.get(kind) if isinstance(sweep, dict) else None
+        if not isinstance(table, dict):
+            continue  # said when the table's shape is checked
+        for key in [key for key in table if "." in key]:
+            try:
+                assign(table, key, table.pop(key))
+            except ScenarioError as error:
+                yield Problem(("sweep", kind, *key.split(".")), str(error))
+
+
+def _leaves(tables: Tables, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in tables.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, (*above, key))
+        else:
+            yield (*above, key), value
+
+
+def _without_dots(keys: PathKeys) -> PathKeys:
+    if keys[:1] != ("sweep",):
+        return keys
+    return tuple(
+        itertools.chain.from_iterable(
+            key.split(".") if isinstance(key, str) else (key,) for key in keys
+        )
+    )
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(
+        _spelled(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str
+    )
+
+
+def _spelled(value: Any) -> Any:
+    """Integers that Python does not write in decimal (they are never valid) in hexadecimal."""
+    if isinstance(value, dict):
+        return {key: _spelled(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_spelled(inner) for inner in value]
+    return hex(value) if isinstance(value, int) and value.bit_length() > 10_000 else value

@@ -1,0 +1,316 @@
+"""The audit: every check on one mechanism, compared with what the mechanism declares and with what is claimed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.plugins import registry
+from flmarket_sim.randomness import Purpose, Streams
+from flmarket_sim.strategy.search_effort import effort_of
+from flmarket_sim.testing.auction_under_test import AuctionUnderTest
+from flmarket_sim.testing.check import Check, SearchResult
+from flmarket_sim.testing.counterexample import Counterexample
+from flmarket_sim.testing.obligations import obligations
+from flmarket_sim.testing.promises import promises
+from flmarket_sim.testing.shrinking import ATTEMPTS, shrink
+from flmarket_sim.testing.trial_markets import CLASSES, Markets, draw, playable_sizes
+from flmarket_sim.threads import one_torch_thread
+
+MARKETS = {"quick": 80, "standard": 320, "exhaustive": 640}  # of each class of owners
+SHRUNK = 3  # cases of a violation that are made small; the smallest is shown
+FEWER_ATTEMPTS = 150  # to make small what nobody promised
+NOTABLE = 0.01
+FIRST = ("contract", "deterministic")  # nothing else can be tried on an auction that breaks these
+BY_CONTRACT = (
+    "budget_feasible",
+)  # asked of every auction, whatever it declares: the market stops at a violation
+
+Progress = Callable[[int, int], None]
+
+
+class CheckFailed(AssertionError):
+    """An auction does not do what it, or its publication, says. `report` has everything that was found."""
+
+    def __init__(self, report: AuditReport) -> None:
+        super().__init__(str(report))
+        self.report = report
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One property for one class of owners.
+
+    promised        who says that it holds: "contract", "guarantee", "claim" (the publication's), or "" (nobody)
+    held            no violation was found; None if it was not checked
+    markets         how many were tried
+    worst, mean     violation in `unit`: the largest, and over all owners (or markets) that were tried
+    share           of them with a violation above 0.01
+    """
+
+    name: str
+    statement: str
+    owners: str
+    promised: str
+    held: bool | None
+    markets: int = 0
+    worst: float = 0.0
+    mean: float = 0.0
+    share: float = 0.0
+    unit: str = ""
+    note: str = ""
+    counterexample: Counterexample | None = None
+
+    @property
+    def outcome(self) -> str:
+        """In one or two words."""
+        if self.held is None:
+            return "not checked"
+        if self.held:
+            return "holds" if self.promised else "holds here"
+        return "refuted" if self.promised else "fails"
+
+    @property
+    def failed(self) -> bool:
+        return self.outcome == "refuted"
+
+    def sentence(self) -> str:
+        """What was found, for people."""
+        name = self.name.replace("_", " ")
+        for_whom = f"{name}, {OWNERS[self.owners]}"
+        if self.held is None:
+            return f"{for_whom}: not checked, {self.note}"
+        if self.held:
+            return f"{for_whom}: no violation in {self.markets:,} markets"
+        said = {
+            "contract": "The contract asks it",
+            "guarantee": "The mechanism guarantees it",
+            "claim": "Its publication claims it",
+        }
+        start = (
+            f"{said[self.promised]}, and it is refuted"
+            if self.promised
+            else "Not promised, and it does not hold"
+        )
+        size = ""
+        if self.name == "truthful":
+            size = f": owners can gain {self.mean:.2g} {self.unit} on average, {self.share:.0%} of them more than 1 %"
+        elif self.unit:
+            size = f": by up to {self.worst:.3g} {self.unit}"
+        return f"{for_whom}. {start}{size}."
+
+    def as_dict(self) -> dict[str, Any]:
+        shown = {key: value for key, value in vars(self).items() if key != "counterexample"}
+        return shown | {
+            "outcome": self.outcome,
+            "counterexample": self.counterexample and self.counterexample.as_dict(),
+        }
+
+
+OWNERS = {
+    "all": "all owners",
+    "single-minded": "single-minded owners",
+    "any": "owners with falling costs",
+}
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """Every verdict on one mechanism. `passed`: nothing that is promised was refuted; more cannot be shown by trying."""
+
+    auction: str
+    verdicts: tuple[Verdict, ...]
+    sizes: tuple[int, ...]
+    effort: str
+    seed: int
+
+    @property
+    def passed(self) -> bool:
+        return not any(verdict.failed for verdict in self.verdicts)
+
+    @property
+    def refuted(self) -> tuple[Verdict, ...]:
+        return tuple(verdict for verdict in self.verdicts if verdict.failed)
+
+    def verdict(self, name: str, owners: str = "all") -> Verdict:
+        """The verdict on one property: owners "all" for what the contract asks, else "single-minded" or "any"."""
+        for verdict in self.verdicts:
+            if (verdict.name, verdict.owners) == (name, owners):
+                return verdict
+        known = ", ".join(f"{verdict.name}/{verdict.owners}" for verdict in self.verdicts)
+        raise InputError(f"there is no verdict on {name!r} for {owners!r}; there are {known}")
+
+    def __str__(self) -> str:
+        """All that was refuted, with its markets; one line if nothing was."""
+        if self.passed:
+            return f"{self.auction}: nothing that it promises was refuted"
+        parts = [
+            f"{self.auction}: refuted: {', '.join(dict.fromkeys(v.name for v in self.refuted))}"
+        ]
+        for verdict in self.refuted:
+            shown = [verdict.sentence()] + (
+                [str(verdict.counterexample)] if verdict.counterexample else [verdict.note]
+            )
+            parts.append("\n".join(shown))
+        return "\n\n".join(parts)
+
+    def as_dict(self) -> dict[str, Any]:
+        facts = {
+            "auction": self.auction,
+            "passed": self.passed,
+            "effort": self.effort,
+            "seed": self.seed,
+        }
+        return facts | {
+            "owners_in_a_market": list(self.sizes),
+            "verdicts": [verdict.as_dict() for verdict in self.verdicts],
+        }
+
+
+def check_auction(
+    auction: Any,
+    *,
+    effort: str = "quick",
+    seed: int = 0,
+    markets: int | None = None,
+    only: Collection[str] = (),
+    raise_on_failure: bool = True,
+    progress: Progress | None = None,
+) -> AuditReport:
+    """Tries a mechanism (an instance, a class, a name or "module:Class") on generated markets, `markets` of each class of owners.
+
+    `only` names the properties to try, all by default; the contract and determinism are always tried.
+
+    Raises `CheckFailed`, an AssertionError with readable counterexamples, when something is refuted that the contract asks, the mechanism's
+    `guarantees` promise or its `claims` say. A search that finds nothing proves nothing: the report says how much was tried.
+    """
+    made: Any = (
+        registry.auctions.create(auction)
+        if isinstance(auction, str)
+        else auction()
+        if isinstance(auction, type)
+        else auction
+    )
+    effort_of(effort)
+    count = MARKETS[effort] if markets is None else markets
+    subject = AuctionUnderTest(made, seed)
+    sizes = playable_sizes(subject.fresh().auction)
+    if count < len(sizes):
+        raise InputError(f"markets must be at least {len(sizes)}, one of each size, got {count}")
+    with one_torch_thread():
+        verdicts = tuple(_verdicts(subject, sizes, count, effort, only, progress))
+    report = AuditReport(subject.name, verdicts, sizes, effort, seed)
+    if raise_on_failure and not report.passed:
+        raise CheckFailed(report)
+    return report
+
+
+def _verdicts(
+    subject: AuctionUnderTest,
+    sizes: tuple[int, ...],
+    count: int,
+    effort: str,
+    only: Collection[str],
+    progress: Progress | None,
+) -> list[Verdict]:
+    rng = Streams(subject.seed).generator(Purpose.PROFILES)
+    samples = {
+        owners: [draw(owners, n, max(1, count // len(sizes)), rng) for n in sizes]
+        for owners in CLASSES
+    }
+    every = [sample for part in samples.values() for sample in part]
+    jobs = [(check, "all", every) for check in obligations()]
+    jobs += [
+        (check, owners, part) for check in promises(effort) for owners, part in samples.items()
+    ]
+    if only:
+        unknown = set(only) - {check.name for check, _, _ in jobs}
+        if unknown:
+            known = ", ".join(dict.fromkeys(check.name for check, _, _ in jobs))
+            raise InputError(
+                f"there is no property {', '.join(sorted(unknown))}; known are {known}"
+            )
+        jobs = [job for job in jobs if job[0].name in (*FIRST, *only)]
+    verdicts: list[Verdict] = []
+    for done, (check, owners, part) in enumerate(jobs):
+        if progress is not None:
+            progress(done, len(jobs))
+        promised = promised_by(subject.auction, check.name, owners)
+        blank = Verdict(check.name, check.statement, owners, promised, None, unit=check.unit)
+        broken = next((v.name for v in verdicts if v.name in FIRST and v.held is False), "")
+        if broken:
+            verdicts.append(
+                replace(
+                    blank,
+                    note=f"{broken} is refuted, and nothing can be said before that is mended",
+                )
+            )
+        elif check.name == "expected" and not subject.has_expected:
+            verdicts.append(replace(blank, note="the auction has no `expected`"))
+        else:
+            verdicts.append(_tried(check, subject, part, blank))
+        if done == 0 and verdicts[0].held:
+            for sample in every:
+                subject.notice(sample.bids(), sample.money)
+    return verdicts
+
+
+def promised_by(auction: Any, name: str, owners: str) -> str:
+    """Who says that a property holds for a class of owners; a promise for "any" covers the single-minded."""
+    if owners == "all" or name in BY_CONTRACT:
+        return "contract"
+    covering = ("any", "single-minded") if owners == "single-minded" else ("any",)
+    for attribute, source in (("guarantees", "guarantee"), ("claims", "claim")):
+        if getattr(auction, attribute, {}).get(name) in covering:
+            return source
+    return ""
+
+
+def _tried(
+    check: Check, subject: AuctionUnderTest, samples: list[Markets], blank: Verdict
+) -> Verdict:
+    if (
+        check.name == "truthful" and subject.sampled
+    ):  # every report needs many draws: one size of markets must do
+        samples = samples[-2:][:1]
+    try:
+        findings = [check.find(subject, sample) for sample in samples]
+    except FlmarketError as error:
+        return replace(blank, held=False, note=str(error))
+    violation = np.concatenate([finding.violation.ravel() for finding in findings])
+    shown = _smallest(check, subject, findings, ATTEMPTS if blank.promised else FEWER_ATTEMPTS)
+    message = next((finding.message for finding in findings if finding.message), "")
+    held = shown is None and not message and (subject.sampled or not violation.any())
+    worst = float(violation.max()) or (shown.violation if shown else 0.0)
+    return replace(
+        blank,
+        held=held,
+        markets=sum(sample.shape[0] for sample in samples),
+        worst=0.0 if held else worst,
+        mean=0.0 if held else float(violation.mean()),
+        share=0.0 if held else float((violation > NOTABLE).mean()),
+        note=message,
+        counterexample=shown,
+    )
+
+
+def _smallest(
+    check: Check, subject: AuctionUnderTest, findings: list[SearchResult], attempts: int
+) -> Counterexample | None:
+    """Of the cases that show the violation by themselves some are made small, and the one with the fewest owners is kept."""
+    small: list[Counterexample] = []
+    for finding in findings:  # markets of few owners first
+        for case in finding.cases:
+            if len(small) == SHRUNK:
+                break
+            if check.judge(subject, case).violation > 0:
+                case = shrink(
+                    lambda attempt: check.judge(subject, attempt).violation, case, attempts
+                )
+                small.append(Counterexample(check, case, check.judge(subject, case), subject.seed))
+                break
+    return min(small, key=lambda one: (one.case.n, -one.violation), default=None)

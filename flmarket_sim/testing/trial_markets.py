@@ -1,0 +1,83 @@
+"""The markets that a mechanism is tried on: several sizes, heavy-tailed records, budgets from too little to plenty."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flmarket_sim.errors import InputError
+from flmarket_sim.owners.bids import BidBatch, Profiles
+
+Floats = NDArray[np.float64]
+SIZES = (1, 2, 3, 5, 10)  # owners in a market
+FACTORS = (0.1, 2.0)  # the buyer's money as a factor of what everything for sale is worth
+LEVELS = 8
+CLASSES = {"single-minded": ("step",), "any": ("linear", "quadratic", "sqrt", "exponential")}
+
+
+@dataclass(frozen=True)
+class Markets:
+    """K markets of n owners: true types and the buyers' money (K,)."""
+
+    truth: Profiles
+    money: Floats
+    levels: int = LEVELS
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.truth.shape
+
+    def bids(self) -> BidBatch:
+        """Everybody tells the truth."""
+        return self.truth.bids(self.levels)
+
+
+def draw(owners: str, n: int, count: int, rng: np.random.Generator) -> Markets:
+    """Markets of one class of owners: types as in the paper, sizes over three orders of magnitude."""
+    shape = (count, n)
+    truth = Profiles(
+        rng.choice(list(CLASSES[owners]), shape),
+        rng.uniform(0.5, 1.5, shape),
+        rng.uniform(0.5, 2.0, shape),
+        np.floor(rng.lognormal(4.0, 1.5, shape)) + 1,
+    )
+    factor = np.exp(rng.uniform(np.log(FACTORS[0]), np.log(FACTORS[1]), count))
+    return Markets(truth, factor * truth.total_value())
+
+
+def edges(markets: Markets) -> list[Markets]:
+    """The same markets at the ends of what can happen: no money, far too much, owners all alike, few and odd levels."""
+    truth, money = markets.truth, markets.money
+    alike = Profiles(*(np.repeat(c[:, :1], truth.shape[1], axis=1) for c in columns(truth)))
+    return [
+        Markets(truth, np.zeros_like(money)),
+        Markets(truth, 1e3 * money),
+        Markets(alike, money),
+        Markets(truth, money, levels=1),
+        Markets(truth, money, levels=3),
+    ]
+
+
+def columns(truth: Profiles) -> tuple[Any, Any, Any, Any]:
+    return truth.family, truth.rate, truth.privacy_budget, truth.data_size
+
+
+def playable_sizes(auction: Any) -> tuple[int, ...]:
+    """How many owners its markets can have: those of `SIZES`, or the one number that it was trained for."""
+    rng = np.random.default_rng(0)
+    for n in SIZES:
+        sample = draw("any", n, 1, rng)
+        try:
+            auction.decide(sample.bids(), sample.money, rng)
+        except InputError as error:
+            trained = re.search(r"trained for (\d+) bidders", str(error))
+            if trained:
+                return (int(trained[1]),)
+            return SIZES
+        except Exception:  # whatever else goes wrong is for the checks to say
+            return SIZES
+    return SIZES

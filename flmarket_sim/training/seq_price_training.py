@@ -1,0 +1,315 @@
+"""Training `seq-price`: backpropagation through the sequence of choices (THEORY section 4). No lies, no multipliers.
+
+Every step draws fresh markets, asks their owners one after the other, and lowers the error of what they chose. The choice is the
+hard one, as deployed; its slope is that of a soft one whose temperature falls. The number of bidders changes from step to step, so that
+the same weights serve any.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from flmarket_sim.aggregation.differentiable import error_bound_under
+from flmarket_sim.auctions.learned.price_network import PriceNetwork, Standing
+from flmarket_sim.auctions.learned.weight_files import Learned
+from flmarket_sim.errors import InputError
+from flmarket_sim.owners.valuation import EXPONENTIAL, QUADRATIC
+from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.training.epochs import OTHER_TRAINING, Progress, keep, run_epochs
+from flmarket_sim.training.type_space import Types, TypeSampler
+
+NAME = "seq-price"
+BIDDERS = (5, 7, 10, 15, 20, 30, 50)
+NOT_SOLD = 0.02  # privacy loss that stands for none, so that the slope of the error is a number
+WORST = 60.0  # error bounds are cut here
+
+
+@dataclass(frozen=True)
+class SeqPriceSettings:
+    """How to train.
+
+    markets      of 10 bidders in a step; fewer when there are more bidders
+    temperature  of the soft choice, relative to the highest payment on the menu: from, to
+    mixed        chance that a step has another number of bidders than the scenario
+    spread       rates of a market are multiplied by a common factor in [1 / spread, spread], and its families are a random mix
+                 that includes step owners (1: the scenario's own prior)
+    """
+
+    preset: str = "fast"
+    steps: int = 4000
+    markets: int = 1024
+    hidden: int = 64
+    learning_rate: float = 5e-3
+    temperature: tuple[float, float] = (0.1, 0.003)
+    mixed: float = 0.5
+    spread: float = 1.0
+    steps_per_epoch: int = 100
+
+
+def preset(name: str, mechanism: str = NAME) -> SeqPriceSettings:
+    if mechanism != NAME:
+        raise InputError(f"{mechanism!r} is not trained here; only {NAME}")
+    if name == "fast":
+        return SeqPriceSettings()
+    if name == "general":
+        return SeqPriceSettings("general", hidden=96, spread=3.0)
+    raise InputError(f"there is no preset {name!r} for {NAME}; choose fast or general")
+
+
+class SeqPriceTrainer:
+    """One training. Everything random in step t depends on the seed and t alone."""
+
+    def __init__(
+        self,
+        scenarios: list[Scenario],
+        rule: str,
+        settings: SeqPriceSettings,
+        seed: int = 0,
+        levels: int | None = None,
+        size: str = "certified",
+    ) -> None:
+        if rule not in ("opt-aggr", "convl-aggr"):
+            raise InputError(f"training knows the rules opt-aggr and convl-aggr, not {rule!r}")
+        if size not in ("certified", "reported"):
+            raise InputError(f"size must be certified or reported, got {size!r}")
+        self.scenarios, self.rule, self.settings, self.seed = scenarios, rule, settings, seed
+        self.samplers = [TypeSampler(scenario, seed) for scenario in scenarios]
+        largest = max(scenario.owners.privacy_budget[1] for scenario in scenarios)
+        people = [each for one in self.samplers for each in one.populations]
+        typical = float(np.mean([each.data_size.mean() for each in people]))
+        worth = [
+            (each.value(np.arange(len(each)), each.privacy_budget) / each.data_size).mean()
+            for each in people
+        ]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            count = levels or (12 if size == "certified" else 20)
+            self.network = PriceNetwork(
+                count, settings.hidden, largest, size, typical, float(np.mean(worth))
+            )
+        self.optimiser = torch.optim.Adam(self.network.parameters(), settings.learning_rate)
+        self.step = 0
+        self.history: list[dict[str, float]] = []
+
+    def advance(self) -> dict[str, float]:
+        settings, done = self.settings, self.step / self.settings.steps
+        warm = min(1.0, (self.step + 1) / 50)
+        pace = settings.learning_rate * (1.0 if self.network.size == "certified" else 0.4)
+        for group in self.optimiser.param_groups:
+            group["lr"] = pace * warm * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done)))
+        hot, cold = settings.temperature
+        types = self._draw()
+        loss, size, spent = play(self.network, types, hot * (cold / hot) ** done)
+        held = loss.detach()
+        slope = torch.where(held > 0, loss, loss - held + NOT_SOLD).clamp(min=1e-3)
+        clip = self.scenarios[0].privacy.clip
+        whole = error_bound_under(self.rule, slope, size, clip)
+        bound = whole.clamp(max=WORST)
+        each = (
+            bound if self.network.size == "certified" else whole
+        )  # prices for a record can fall where every bound is cut
+        objective = 0.5 * torch.log(each).mean() + 0.5 * torch.log(bound.mean())
+        self.optimiser.zero_grad()
+        torch.autograd.backward(objective)
+        nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimiser.step()
+        self.step += 1
+        return {
+            "error": float(bound.detach().mean()),
+            "objective": float(objective.detach()),
+            "spent": float(spent.mean()),
+        }
+
+    def _draw(self) -> Types:
+        rng = np.random.default_rng([self.seed, self.step, 77])
+        place = int(rng.integers(len(self.samplers)))
+        scenario, populations = self.scenarios[place], self.samplers[place].populations
+        people = populations[int(rng.integers(len(populations)))]
+        mixed = rng.random() < self.settings.mixed
+        n = int(rng.choice(BIDDERS)) if mixed else scenario.market.bidders
+        markets = max(16, self.settings.markets * 10 // max(n, 10))
+        truth = people.profiles(
+            rng.integers(0, len(people), (markets, n))
+        )  # somebody may come twice: it does no harm
+        low, high = scenario.budget.factor or scenario.budget.amount or (0.0, 0.0)
+        money = rng.uniform(low, high, markets) * (
+            1.0 if scenario.budget.factor is None else truth.total_value()
+        )
+        columns = (truth.family, truth.rate, truth.privacy_budget, truth.data_size, money)
+        types = Types(*(torch.from_numpy(np.asarray(column, np.float32)) for column in columns))
+        return types if self.settings.spread == 1.0 else self._widened(types, scenario, rng)
+
+    def _widened(self, types: Types, scenario: Scenario, rng: np.random.Generator) -> Types:
+        """The same owners at other prices and of other families; the buyer's money follows what they are worth."""
+        markets, n = types.rate.shape
+        factor = types.budget / types.value(types.privacy_budget).sum(1)
+        width = math.log(self.settings.spread)
+        rate = (
+            types.rate * torch.from_numpy(np.exp(rng.uniform(-width, width, (markets, 1)))).float()
+        )
+        odds = np.exp(1.5 * rng.standard_normal((markets, 1, 5)))
+        odds[..., 4] *= 0.3 * (rng.random((markets, 1)) < 0.5)
+        lot = rng.random((markets, n, 1)) * odds.sum(2, keepdims=True)
+        other = (lot > odds.cumsum(2)).sum(2).clip(max=4)
+        same = rng.random((markets, 1)) < 0.3
+        family = torch.where(torch.from_numpy(same), types.family, torch.from_numpy(other).float())
+        wide = Types(family, rate, types.privacy_budget, types.data_size, types.budget)
+        if scenario.budget.factor is None:
+            return wide
+        return wide._replace(budget=factor * wide.value(wide.privacy_budget).sum(1))
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "step": self.step,
+            "network": self.network.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "history": self.history,
+            "settings": asdict(self.settings),
+            "scenarios": [scenario.digest() for scenario in self.scenarios],
+            "of": [self.rule, self.network.size, self.network.levels, self.seed],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        mine = self.state()
+        if any(state[key] != mine[key] for key in ("settings", "scenarios", "of")):
+            raise InputError(OTHER_TRAINING)
+        self.network.load_state_dict(state["network"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.step, self.history = state["step"], state["history"]
+
+
+def play(network: PriceNetwork, types: Types, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
+    """(K, n) privacy losses sold and data sizes, in the order of asking, and (K,) the share of the money spent.
+
+    The options are those of the deployed mechanism. Forward the choice is hard, backward soft.
+    """
+    columns = list(types[:4])
+    if network.size == "certified":
+        order = types.data_size.argsort(dim=1, descending=True)
+        columns = [column.gather(1, order) for column in columns]
+    owners = Types(*columns, types.budget)  # type: ignore[call-arg]
+    standing = Standing(network, owners.data_size, types.budget)
+    options: CurveOptions | PairOptions
+    options = (
+        CurveOptions(network, owners)
+        if network.size == "certified"
+        else PairOptions(network, owners)
+    )
+    sold = []
+    for i in range(owners.rate.shape[1]):
+        loss, price, utility = options.of(i, standing)
+        best = utility.argmax(1, keepdim=True)
+        sells = utility.gather(1, best) >= 0
+        heat = temperature * price.amax(1, keepdim=True).detach() + 1e-9
+        chance = torch.softmax(nn.functional.pad(utility, (1, 0)) / heat, dim=1)[:, 1:]
+        chosen = []
+        for option in (loss, price):
+            hard, soft = (option.gather(1, best) * sells)[:, 0].detach(), (chance * option).sum(1)
+            chosen.append(hard + soft - soft.detach())
+        standing.settle(i, chosen[0], chosen[1])
+        sold.append(chosen[0])
+    return torch.stack(sold, 1), owners.data_size, 1.0 - standing.left.detach()
+
+
+class CurveOptions:
+    """Certified sizes: on each straight piece of the price curve, the point that the owner likes best (`auctions/favourite.py`)."""
+
+    def __init__(self, network: PriceNetwork, owners: Types) -> None:
+        self.knots = network.knots(owners.rate.dtype)
+        self.width = float(self.knots[0])
+        self.begin = self.knots - self.width
+        self.owners = owners
+        self.scale = (owners.rate * owners.data_size / owners.budget[:, None])[..., None]
+        self.end = torch.minimum(self.knots, owners.privacy_budget[..., None])
+        self.at_end = owners.value(self.end) / owners.budget[:, None, None]
+        self.closed = self.begin >= owners.privacy_budget[..., None]
+
+    def of(self, i: int, standing: Standing) -> tuple[Tensor, Tensor, Tensor]:
+        """(K, L) losses, payments in shares of the budget, utilities."""
+        menu = standing.menu(i)
+        below = nn.functional.pad(menu[:, :-1], (1, 0))
+        slope = (menu - below) / self.width
+        family, scale, end = self.owners.family[:, i, None], self.scale[:, i], self.end[:, i]
+        unit = slope / scale
+        quadratic = torch.maximum(torch.minimum(unit / 2, end), self.begin)
+        exponential = torch.maximum(torch.minimum(torch.log(unit + 1e-30), end), self.begin)
+        square, steep = family == QUADRATIC, family == EXPONENTIAL
+        loss = torch.where(square, quadratic, torch.where(steep, exponential, end))
+        value = torch.where(
+            square,
+            scale * quadratic**2,
+            torch.where(steep, scale * torch.expm1(exponential), self.at_end[:, i]),
+        )
+        price = below + slope * (loss - self.begin)
+        closed = self.closed[:, i]
+        return (
+            loss.masked_fill(closed, 0.0),
+            price.masked_fill(closed, 0.0),
+            (price - value).masked_fill(closed, -1e9),
+        )
+
+
+class PairOptions:
+    """Reported sizes: each loss on offer, on as many records as she has and the money pays.
+
+    A loss on a part of her records counts for that part only: otherwise the cheapest way to a small error would be a great
+    loss on one record.
+    """
+
+    def __init__(self, network: PriceNetwork, owners: Types) -> None:
+        knots = network.knots(owners.rate.dtype)
+        self.loss = knots.expand(*owners.rate.shape, -1)
+        self.records = owners.data_size / (network.typical_size * owners.rate.shape[1])
+        self.value = owners.value(self.loss) / owners.budget[:, None, None]
+        self.beyond = self.loss > owners.privacy_budget[..., None]
+
+    def of(self, i: int, standing: Standing) -> tuple[Tensor, Tensor, Tensor]:
+        """(K, L) losses, payments in shares of the budget, utilities."""
+        whole = standing.menu(i) * self.records[:, i, None]
+        part = (standing.left[:, None] / whole.clamp(min=1e-12)).clamp(
+            max=1.0
+        )  # of her records that the money pays
+        price = whole * part
+        utility = price - self.value[:, i] * part
+        return self.loss[:, i] * part, price, utility.masked_fill(self.beyond[:, i], -1e9)
+
+
+def train(
+    mechanism: str,
+    scenario: Scenario,
+    rule: str,
+    out: Path,
+    settings: SeqPriceSettings,
+    *,
+    seed: int = 0,
+    levels: int | None = None,
+    size: str = "certified",
+    also: Sequence[Scenario] = (),
+    progress: Progress | None = None,
+) -> Learned:
+    """Trains for a scenario's market, or for several in turn, into `out` (.safetensors), metrics beside it.
+
+    An unfinished training beside it is taken up again.
+    """
+    markets = [scenario, *also]
+    trainer = SeqPriceTrainer(markets, rule, settings, seed, levels, size)
+    run_epochs(trainer, settings.steps, settings.steps_per_epoch, out, progress)
+    facts = trainer.network.shape_facts | {
+        "rule": rule,
+        "preset": settings.preset,
+        "seed": seed,
+        "steps": settings.steps,
+        "scenario": ", ".join(one.name for one in markets),
+        "scenario_sha256": ", ".join(one.digest() for one in markets),
+        "metrics": trainer.history[-1],
+    }
+    learned = Learned(trainer.network.eval(), mechanism, True, True, facts)
+    return keep(learned, trainer.history, out)

@@ -1,0 +1,92 @@
+"""True types of owners as tensors, drawn from a scenario, and what privacy is worth to them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from flmarket_sim.auctions.learned.level_outcome import ReportTensors
+from flmarket_sim.owners.population import create_population
+from flmarket_sim.owners.valuation import STEP
+from flmarket_sim.randomness import Purpose, Streams
+from flmarket_sim.scenario.model import Scenario
+
+POPULATIONS = 20  # of the scenario, so that a mechanism learns the market and not one population
+
+
+class Types(NamedTuple):
+    """family codes, rate, privacy_budget, data_size, all (K, n); budget (K,)."""
+
+    family: Tensor
+    rate: Tensor
+    privacy_budget: Tensor
+    data_size: Tensor
+    budget: Tensor
+
+    def value(self, privacy_loss: Tensor, data_size: Tensor | None = None) -> Tensor:
+        """True value (K, n, ...) of losses on `data_size` records (all by default); trailing axes of the loss are kept."""
+        more = privacy_loss.dim() - self.rate.dim()
+
+        def shaped(column: Tensor) -> Tensor:
+            return column.reshape(*column.shape, *([1] * more)).expand_as(privacy_loss)
+
+        size = self.data_size if data_size is None else data_size
+        return value(
+            shaped(self.family),
+            shaped(self.rate),
+            shaped(size),
+            privacy_loss,
+            shaped(self.step_cost()),
+        )
+
+    def step_cost(self) -> Tensor:
+        return self.rate * self.data_size * self.privacy_budget
+
+    def truthful(self, levels: int) -> ReportTensors:
+        share = torch.arange(1, levels + 1, dtype=self.rate.dtype) / levels
+        values = self.value(self.privacy_budget[..., None] * share)
+        return ReportTensors(values, self.privacy_budget, self.data_size, self.budget)
+
+    def take(self, rows: Tensor) -> Types:
+        return Types(*(column[rows] for column in self))
+
+
+def value(family: Tensor, rate: Tensor, size: Tensor, loss: Tensor, step_cost: Tensor) -> Tensor:
+    """The families of `valuation.py`, for tensors of one shape."""
+    sells = loss > 0
+    root = torch.where(
+        sells, torch.where(sells, loss, 1.0).sqrt(), 0.0
+    )  # the slope of a root at 0 is not a number
+    unit = torch.stack(
+        [2 * loss, loss * loss, 2 * root, torch.expm1(loss), sells.to(loss.dtype)], dim=-1
+    )
+    chosen = unit.gather(-1, family.long()[..., None])[..., 0]
+    return torch.where(family == STEP, chosen * step_cost, rate * size * chosen)
+
+
+class TypeSampler:
+    """Fresh profiles of a scenario's market: batch `step` is the same for the same seed whenever it is drawn."""
+
+    def __init__(self, scenario: Scenario, seed: int) -> None:
+        self.bidders = scenario.market.bidders
+        self.budget = scenario.budget
+        self.streams = Streams(seed)
+        self.populations = [
+            create_population(scenario, Streams(seed * 1000 + k)) for k in range(POPULATIONS)
+        ]
+
+    def draw(self, step: int, markets: int) -> Types:
+        rng = self.streams.generator(Purpose.PROFILES, step)
+        people = self.populations[int(rng.integers(len(self.populations)))]
+        scores = rng.random((markets, len(people)))
+        chosen = np.argpartition(scores, self.bidders - 1, axis=1)[:, : self.bidders]
+        truth = people.profiles(chosen)
+        low, high = self.budget.factor or self.budget.amount or (0.0, 0.0)
+        money = rng.uniform(low, high, markets)
+        if self.budget.factor is not None:
+            money = money * truth.total_value()
+        columns = (truth.family, truth.rate, truth.privacy_budget, truth.data_size, money)
+        return Types(*(torch.from_numpy(np.asarray(column, np.float32)) for column in columns))

@@ -1,0 +1,135 @@
+"""What the pages say is run: the mechanism, the queries, the scenario, the tables, the links."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import flmarket_sim as fm
+from docs import findings, kinds
+from flmarket_sim.scenario.scenario_file import parse_scenario
+from tests.support.paths import ROOT
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page, language):
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def quickstart(tmp_path_factory):
+    scenario = fm.load_scenario(ROOT / "scenarios/quickstart.toml")
+    return fm.run(scenario, tmp_path_factory.mktemp("docs") / "run").path
+
+
+def test_the_mechanism_of_the_page_is_short_and_runs_in_a_market(tmp_path):
+    code, study, check, *_ = blocks("docs/writing-a-mechanism.md", "python")
+    assert len(code.splitlines()) <= 30
+    (tmp_path / "lottery.py").write_text(code)
+    (tmp_path / "study.py").write_text(study)
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = re.search(
+        r"PYTHONPATH=. flmarket (run \S+ --set auction.name=lottery.*)",
+        (ROOT / "docs/writing-a-mechanism.md").read_text(),
+    )[1]
+    program = os.path.join(os.path.dirname(sys.executable), "flmarket")
+    run = subprocess.run(
+        [program, *command.split(), "--out", str(tmp_path / "run")],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    assert fm.read_run(tmp_path / "run")["scenario"]["auction"] == {
+        "name": "lottery:Lottery",
+        "chance": 0.8,
+    }
+    printed = subprocess.run(
+        [sys.executable, "study.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "mean error bound" in printed
+    (tmp_path / "check.py").write_text(check)
+    printed = subprocess.run(
+        [sys.executable, "check.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "Not promised, and it does not hold" in printed
+
+
+def test_every_query_of_the_pages_gives_an_answer(quickstart):
+    queries = blocks("README.md", "sql") + blocks("docs/event-log.md", "sql")
+    assert len(queries) >= 7
+    for query in queries:
+        query = query.replace("runs/quickstart-1234", str(quickstart))
+        found = fm.sql(quickstart, query.rstrip().rstrip(";")).to_pylist()
+        assert found and all(value is not None for row in found for value in row.values()), query
+
+
+def test_the_queries_about_owners_count_every_payment_once(tmp_path):
+    run = fm.run(
+        fm.load_scenario(ROOT / "scenarios/studies/unreliable.toml"), tmp_path / "run"
+    ).path  # two buyers
+    paid = fm.sql(run, "select count(*) as n from payment where sender = -1").to_pylist()[0]["n"]
+    for query in (
+        blocks("README.md", "sql")[0],
+        next(q for q in blocks("docs/event-log.md", "sql") if "surplus" in q),
+    ):
+        joined = re.search(r"FROM payment.*?(?=GROUP)", query, re.DOTALL)[0]
+        assert fm.sql(run, f"select count(*) as n {joined}").to_pylist() == [{"n": paid}]
+
+
+def test_the_python_of_the_readme_runs(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    exec(compile(blocks("README.md", "python")[0], "README.md", "exec"), {})
+    assert float(capsys.readouterr().out) > 0
+
+
+def test_the_probe_of_the_page_runs(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    exec(
+        compile(blocks("docs/strategic-owners.md", "python")[0], "strategic-owners.md", "exec"), {}
+    )
+    assert capsys.readouterr().out.count("[") >= 3
+
+
+def test_the_tables_of_the_findings_are_those_that_were_kept():
+    assert findings.page(findings.PAGE.read_text()) == findings.PAGE.read_text(), (
+        "run 'python -m docs.findings --page'"
+    )
+
+
+def test_the_scenario_of_the_page_is_valid_and_shows_every_key():
+    text = blocks("docs/scenarios.md", "toml")[0]
+    scenario = parse_scenario(text, "docs/scenarios.md")
+    for part in ("owners", "market", "privacy", "model"):
+        missing = (
+            set(type(getattr(scenario, part)).model_fields)
+            - getattr(scenario, part).model_fields_set
+        )
+        assert not missing, f"docs/scenarios.md does not show {missing} of [{part}]"
+
+
+def test_the_table_of_kinds_is_current():
+    assert kinds.page(kinds.PAGE.read_text()) == kinds.PAGE.read_text(), (
+        "run 'python -m docs.kinds'"
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), target

@@ -1,0 +1,412 @@
+"""The paper again: results are made in pieces, kept, resumed, and held against what the paper says."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import flmarket_sim as fm
+from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.experiments import pieces
+from flmarket_sim.owners.bids import BidBatch
+from flmarket_sim.paper.claims import verdicts
+from flmarket_sim.paper.published_attack import Attack
+from flmarket_sim.paper.reproduction import RESULTS, chosen, experiment
+from flmarket_sim.scenario.shipped import scenario_path
+from flmarket_sim.strategy.payoff import expected_utility
+from tests.support.command_line import flmarket, json_output
+from tests.support.paths import ROOT
+
+SMALL = ["--set", "data.name=synthetic", "--set", "data.records=4000", "--set", "owners.count=40"]
+FEW = ["--set", "study.profiles=20", "--set", "study.factors=[0.5, 1.0, 2.0]"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Small versions of all results that need no training, by the command."""
+    out = tmp_path_factory.mktemp("again")
+    names = ["error-bound", "invalid-gradients", "aggregation", "surplus"]
+    told = json_output(
+        "reproduce",
+        *names,
+        "--out",
+        str(out),
+        "--page",
+        str(out / "reproduction.md"),
+        *SMALL,
+        *FEW,
+        "--json",
+    )
+    return out, told
+
+
+def test_every_result_of_the_paper_has_a_scenario_that_says_what_it_is():
+    for name in RESULTS:
+        scenario = experiment(name, quick=False)
+        assert scenario.name == name and scenario.description and scenario.study
+        quick = experiment(name, quick=True)
+        assert quick.digest() != scenario.digest()
+    assert chosen(["all"]) == list(RESULTS)
+    with pytest.raises(InputError, match="error-bound"):
+        chosen(["figure-9"])
+
+
+def test_what_is_set_by_hand_stays_so_in_a_quick_version():
+    by_hand = experiment("error-bound", quick=True, overrides=["study.profiles=21"]).study.options
+    assert by_hand["profiles"] == 21 and by_hand["factors"] == [0.1, 0.5, 1.0, 1.5, 2.0]
+
+
+def test_kept_pieces_know_their_weights(tmp_path):
+    """Other files under the same names are another result."""
+    keys = []
+    for content in (b"one", b"two"):
+        (tmp_path / "reg_nslkdd_iid.pt").write_bytes(content)
+        market = pieces.asked(experiment("error-bound", True)).markets[0]
+        keys.append(
+            market.identities(
+                ["all-in", "regretnet", "published-regretnet"], ["opt-aggr"], str(tmp_path)
+            )
+        )
+    assert keys[0][:2] == keys[1][:2] and keys[0][2] != keys[1][2] and None not in keys[0]
+
+
+def test_a_study_of_the_paper_can_be_asked_alone(tmp_path):
+    told = flmarket(
+        "study", "scenarios/paper/error-bound.toml", *SMALL, *FEW, "--out", tmp_path / "study"
+    )
+    assert told.returncode == 0 and "first-best" in (tmp_path / "study" / "table.md").read_text(), (
+        told.stderr
+    )
+    assert json.loads((tmp_path / "study" / "study.json").read_text())["sentences"]
+
+
+def test_results_that_share_their_pieces_make_them_once(made):
+    out, told = made
+    assert (
+        len(list((out / "pieces").glob("*.json"))) == 2 * 3
+    )  # markets x budget factors, for four results
+    assert (
+        set(told["results"]) == {"error-bound", "invalid-gradients", "aggregation", "surplus"}
+        and not told["failed"]
+    )
+
+
+def test_a_page_shows_figure_table_and_verdict_of_each_result(made):
+    out, told = made
+    page = (out / "reproduction.md").read_text()
+    for name, judged in told["results"].items():
+        for suffix in ("png", "svg", "csv", "parquet"):
+            assert (out / "reproduction" / f"{name}.{suffix}").stat().st_size > 100
+        assert f"reproduction/{name}.png" in page
+        assert all(verdict["claim"] in page and verdict["evidence"] in page for verdict in judged)
+
+
+def test_a_cell_of_figure_one_is_what_a_market_at_a_time_gives(made):
+    out, _ = made
+    with (out / "reproduction" / "error-bound.csv").open() as file:
+        rows = {
+            (r["market"], r["auction"], r["rule"], float(r["budget_factor"])): r
+            for r in csv.DictReader(file)
+        }
+    row = rows["non-IID", "all-in-critical", "convl-aggr", 0.5]
+    settings = [setting for setting in SMALL + FEW if setting != "--set"]
+    scenario = experiment("error-bound", False, overrides=settings)
+    market = pieces.asked(scenario).markets[1].of(scenario)
+    truth = fm.draw_profiles(market, 20, seed=scenario.seed + 1)
+    errors, spent = [], []
+    for k in range(20):
+        one = truth.take(slice(k, k + 1))
+        budget = 0.5 * one.total_value()
+        outcome = fm.auctions.create("all-in-critical").decide(
+            one.bids(), budget, np.random.default_rng(0)
+        )
+        winners = outcome.privacy_loss[0] > 0
+        weights = np.where(winners, one.data_size[0], 0) / one.data_size[0][winners].sum()
+        shares = one.data_size[0] / one.data_size[0].sum()
+        noise = sum(
+            w**2 * 8 / e**2 for w, e in zip(weights, outcome.privacy_loss[0], strict=True) if e > 0
+        )
+        errors.append(noise + np.abs(weights - shares).sum() ** 2)
+        spent.append(outcome.payment.sum() / budget[0])
+    assert float(row["error_bound"]) == pytest.approx(np.mean(errors), rel=1e-4)
+    assert float(row["spent_share"]) == pytest.approx(np.mean(spent), rel=1e-4)
+    assert float(row["spent_share"]) == pytest.approx(
+        float(row["cost_share"]) + float(row["surplus_share"]), rel=1e-3
+    )
+
+
+def test_what_is_done_is_not_done_again_and_a_torn_piece_is(tmp_path):
+    settings = [setting for setting in SMALL + FEW if setting != "--set"]
+    scenario = experiment("error-bound", False, overrides=[*settings, "study.auctions=['all-in']"])
+    first = pieces.in_pieces(scenario, tmp_path, 2, lambda *_: None)
+    kept = sorted(tmp_path.glob("*.json"))
+    kept[0].write_text('[{"torn":')
+    done = []
+    again = pieces.in_pieces(
+        scenario, tmp_path, 1, lambda count, total: done.append((count, total))
+    )
+    assert done == [(5, 6), (6, 6)] and again.rows == first.rows
+    assert json.loads(kept[0].read_text())
+    here = pieces.here(pieces.asked(scenario), scenario, lambda *_: None)
+    assert here.rows == first.rows
+
+
+def test_two_reproductions_do_not_share_a_directory(tmp_path):
+    settings = [setting for setting in SMALL + FEW if setting != "--set"]
+    scenario = experiment("error-bound", False, overrides=[*settings, "study.auctions=['all-in']"])
+    refused = []
+
+    def again(done, total):
+        with pytest.raises(InputError, match="another process keeps its pieces"):
+            pieces.in_pieces(scenario, tmp_path, 1, lambda *_: None)
+        refused.append(done)
+
+    pieces.in_pieces(scenario, tmp_path, 1, again)
+    assert refused and not (tmp_path / ".lock").exists()
+
+
+def test_a_piece_that_fails_says_which_and_why(tmp_path):
+    scenario = experiment("accuracy", True)
+    scenario = scenario.model_copy(
+        update={"data": scenario.data.model_copy(update={"name": "no-such-data"})}
+    )
+    with pytest.raises(FlmarketError, match=r"(?s)accuracy, piece .*seed.*no-such-data"):
+        pieces.in_pieces(scenario, tmp_path / "pieces", 1, lambda *_: None)
+
+
+def test_accuracy_levels_and_guarantees_run_small(tmp_path):
+    """One command for the three that train or learn: digits instead of NSL-KDD, two steps of training."""
+    common = ["--out", str(tmp_path), "--quick", "--json"]
+    digits = ["--set", "data.name=digits", "--set", "owners.count=12", "--set", "rounds=10"]
+    told = json_output("reproduce", "accuracy", *common, *digits, "--set", "study.seeds=2")
+    assert told["results"]["accuracy"][0]["outcome"] in (
+        "cannot be told apart",
+        "holds",
+        "holds in part",
+        "does not hold",
+    )
+    few = [
+        "study.quick.instances=2",
+        "study.quick.steps=2",
+        "study.quick.profiles=4",
+        "study.quick.attacked=2",
+        "study.quick.probed=1",
+    ]
+    levels = [part for setting in [*few, "study.levels=[1, 2]"] for part in ("--set", setting)]
+    told = json_output("reproduce", "levels", *common, *SMALL, *levels, "--workers", "1")
+    assert "M = 1 to 2" in told["results"]["levels"][0]["evidence"]
+    nets = ["--set", "study.quick.profiles=3", "--set", "study.quick.probed=1"]
+    told = json_output("reproduce", "guarantees", *common, *SMALL, *nets)
+    assert (
+        told["results"]["guarantees"][0]["outcome"] == "not asked"
+    )  # the authors' files are not here
+    page = (tmp_path / "guarantees.md").read_text()
+    assert "0.0556" in page and "quick version" in page and "1 of 7 results (guarantees)" in page
+    assert "another network, trained here" in page  # a sentence for every number of the paper
+
+
+def test_a_result_that_cannot_be_made_does_not_stop_the_others(tmp_path):
+    (tmp_path / "broken.py").write_text(
+        "from torch import nn\nclass Model(nn.Module):\n    def __init__(self, *a, **b):\n        raise ValueError('no model today')\n"
+    )
+    out = flmarket(
+        "reproduce", "accuracy", "surplus", "--out", tmp_path / "out", "--json", "--workers", "1", *SMALL,
+        "--set", "model.name=broken:Model", "--set", "study.auctions=['all-in']", "--quick", env={"PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert out.returncode == 1, out.stderr
+    told = json.loads(out.stdout)
+    assert list(told["results"]) == ["surplus"] and "no model today" in told["failed"]["accuracy"]
+    assert "accuracy" in out.stderr and "Traceback" not in out.stderr
+
+
+def test_a_wrong_name_or_folder_is_refused_before_any_work(tmp_path):
+    for arguments in (
+        ["figure-9"],
+        ["surplus", "--authors", str(tmp_path)],
+        ["surplus", "--set", "study.profile=3"],
+    ):
+        out = flmarket("reproduce", *arguments, "--out", str(tmp_path / "out"))
+        assert out.returncode == 2 and "Traceback" not in out.stderr, out.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def markets():
+    scenario = experiment(
+        "guarantees",
+        True,
+        overrides=["data.name=synthetic", "data.records=4000", "owners.count=60"],
+    )
+    truth = fm.draw_profiles(scenario, 3, seed=5)
+    return truth, 0.8 * truth.total_value()
+
+
+@pytest.mark.parametrize("name", ["dm-regretnet", "m-regretnet"])
+def test_the_attack_is_judged_as_one_would_by_hand(markets, name):
+    truth, budget = markets
+    auction = fm.auctions.create(name)
+    attack = Attack(auction, truth, budget, steps=5)
+    lies = attack._ascended(5, None)
+    found = attack.expected()
+    n = truth.shape[1]
+    for k, i in ((0, 0), (1, 4), (2, 9)):
+        one = truth.take(slice(k, k + 1))
+        bids = one.bids(8)
+        honest, cost = expected_utility(auction, one, bids, budget[k : k + 1])
+        values, eb, size = bids.values.copy(), bids.privacy_budget.copy(), bids.data_size.copy()
+        row = k * n + i
+        values[0, i], eb[0, i], size[0, i] = (
+            lies.values[row],
+            lies.privacy_budget[row],
+            lies.data_size[row],
+        )
+        lying, _ = expected_utility(auction, one, BidBatch(values, eb, size), budget[k : k + 1])
+        least = one.value(one.privacy_budget / 8)[0, i]
+        gain = max(lying[0, i] - honest[0, i], 0.0) / max(cost[0, i], least)
+        assert found[k, i] == pytest.approx(gain, rel=1e-4, abs=1e-6)
+
+
+def test_a_metric_of_draws_finds_regret_where_nobody_lies(markets):
+    truth, budget = markets
+    auction = fm.auctions.create("regretnet")
+    lottery = Attack(auction, truth, budget, steps=1)
+    first, second = (
+        truth.utility(outcome.privacy_loss, outcome.payment)
+        for outcome in (
+            auction.decide(truth.bids(1), budget, np.random.default_rng(seed)) for seed in (1, 2)
+        )
+    )
+    chance, _ = auction.expected(truth.bids(1), budget)
+    cost = chance[..., 1] * truth.value(
+        truth.privacy_budget
+    )  # the paper's c: of what is sold, however little that is
+    np.testing.assert_allclose(lottery.luck(), np.maximum(second - first, 0) / cost, rtol=1e-6)
+    assert lottery.luck().max() > 0
+    assert (
+        lottery.as_published(seed=1).mean() != lottery.as_published(seed=3).mean()
+    )  # it depends on the draw
+    certain = Attack(fm.auctions.create("dm-regretnet"), truth, budget, steps=3)
+    np.testing.assert_array_equal(certain.as_published(seed=1), certain.as_published(seed=2))
+    assert (certain.corrected() >= 0).all()
+
+
+def error_rows(dm, rival):
+    rows = []
+    for market in ("IID", "non-IID"):
+        for factor in (1.0, 2.0):
+            for name, error in (("dm-regretnet", dm), ("regretnet", rival), ("m-regretnet", rival)):
+                row = {
+                    "market": market,
+                    "rule": "opt-aggr",
+                    "auction": name,
+                    "budget_factor": factor,
+                }
+                ends = {f"error_bound{end}": error / factor for end in ("", "_low", "_high")}
+                rows.append(row | ends | {"error_over_first_best": 2.0})
+    return rows
+
+
+def test_verdicts_follow_the_numbers():
+    good, falls, _ = verdicts("error-bound", error_rows(1.0, 2.0))
+    assert good.outcome == falls.outcome == "holds"
+    bad, *_ = verdicts("error-bound", error_rows(3.0, 2.0))
+    assert bad.outcome == "does not hold"
+    mixed, *_ = verdicts("error-bound", error_rows(1.0, 2.0)[:6] + error_rows(3.0, 2.0)[6:])
+    assert mixed.outcome == "holds in part"
+
+    overlapping = error_rows(1.0, 2.0)
+    for row in overlapping:
+        row |= {"error_bound_low": 0.0, "error_bound_high": 9.0}
+    assert [v.outcome for v in verdicts("error-bound", overlapping)][:2] == [
+        "cannot be told apart"
+    ] * 2
+
+    def accuracy(low, high):
+        row = {
+            "market": "IID",
+            "rule": "opt-aggr",
+            "auction": "regretnet",
+            "round": 100,
+            "over_baseline": (low + high) / 2,
+        }
+        same = {"over_last_rule": 0.0, "over_last_rule_low": -1.0, "over_last_rule_high": 1.0}
+        mine = (
+            row
+            | {
+                "auction": "dm-regretnet",
+                "over_baseline": 0.0,
+                "over_baseline_low": 0.0,
+                "over_baseline_high": 0.0,
+            }
+            | same
+        )
+        return [row | {"over_baseline_low": low, "over_baseline_high": high} | same, mine]
+
+    outcomes = [
+        verdicts("accuracy", accuracy(*ends))[0].outcome
+        for ends in ((-0.2, -0.1), (-0.1, 0.1), (0.1, 0.2))
+    ]
+    assert outcomes == ["holds", "cannot be told apart", "does not hold"]
+
+
+def test_published_networks_are_judged_apart_from_ours():
+    ours, theirs = error_rows(3.0, 2.0), error_rows(1.0, 2.0)
+    for row in theirs:
+        row["auction"] = f"published-{row['auction']}"
+    found = {
+        v.claim: v.outcome
+        for v in verdicts("error-bound", ours + theirs)
+        if "lower error bound" in v.claim
+    }
+    assert sorted(found.values()) == ["does not hold", "holds"]
+    assert (
+        next(outcome for claim, outcome in found.items() if "published weights" in claim) == "holds"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in RESULTS if name not in ("levels", "accuracy", "guarantees")]
+)
+def test_what_was_not_asked_for_is_not_judged(name):
+    """`--set` may leave auctions, rules or factors out; that is no reason to fail after hours."""
+    row = {
+        "market": "IID",
+        "auction": "all-in",
+        "rule": "opt-aggr",
+        "budget_factor": 0.5,
+        "invalid_rate": 0.0,
+        "saving": None,
+    }
+    row |= {
+        "error_bound": 1.0,
+        "error_bound_low": 0.9,
+        "error_bound_high": 1.1,
+        "error_over_first_best": 1.0,
+        "spent_share": 0.5,
+    }
+    assert {v.outcome for v in verdicts(name, [row])} <= {"not asked", "beyond the paper"}
+
+
+def test_a_net_that_buys_nothing_is_no_evidence_for_more_levels():
+    def row(levels, regret, bought):
+        ends = {
+            f"{key}{end}": regret
+            for key in ("as_published", "probed", "ir_violation")
+            for end in ("", "_low", "_high")
+        }
+        return {"market": "IID", "levels": levels, "privacy_bought": bought} | ends
+
+    assert verdicts("levels", [row(1, 0.3, 0.5), row(8, 0.1, 0.4)])[0].outcome == "holds"
+    idle = verdicts("levels", [row(1, 0.3, 0.5), row(4, 0.4, 0.3), row(8, 0.0, 0.001)])[0]
+    assert idle.outcome == "does not hold" and "0.1% at M = 8" in idle.evidence
+
+
+def test_the_committed_page_is_complete():
+    page = (ROOT / "docs" / "reproduction.md").read_text()
+    for name, title in RESULTS.items():
+        assert f"## {title}" in page
+        for suffix in ("png", "csv"):
+            assert (ROOT / "docs" / "reproduction" / f"{name}.{suffix}").exists()
+        assert scenario_path(f"paper/{name}").exists()
+    assert "quick version" not in page

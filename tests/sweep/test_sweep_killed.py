@@ -1,0 +1,164 @@
+"""Sweeps and their processes are killed at random moments; done again, they end as if nothing had been."""
+
+import json
+import multiprocessing
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import flmarket_sim as fm
+from flmarket_sim.errors import InputError
+from flmarket_sim.sweep.sweep_folder import LATEST, finished_runs
+from flmarket_sim.sweep.sweep_plan import parse_sweep
+from flmarket_sim.sweep.sweep_runs import run_sweep
+
+TEXT = """
+name = "small"
+seed = 7
+rounds = 40
+[data]
+name = "synthetic"
+records = 4000
+[model]
+name = "none"
+[sweep]
+seeds = 6
+[sweep.grid]
+"auction.name" = ["all-in", "all-in-critical"]
+"""
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def waited_for(what):
+    deadline = time.monotonic() + 120
+    while not (found := what()) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert found
+    return found
+
+
+@pytest.fixture
+def whole(tmp_path):
+    run_sweep(parse_sweep(TEXT), tmp_path / "whole", workers=1)
+    return (tmp_path / "whole/summary.parquet").read_bytes()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are found through /proc")
+@pytest.mark.parametrize("keep", ["false", "true"])
+def test_a_killed_sweep_takes_its_processes_along_and_goes_on_without_doing_anything_twice(
+    tmp_path, whole, keep
+):
+    lot, path, out = random.Random(keep), tmp_path / "small.toml", tmp_path / "out"
+    path.write_text(
+        TEXT.replace("seeds = 6", f"seeds = 6\nkeep_events = {keep}") if keep == "true" else TEXT
+    )
+    plan = parse_sweep(path.read_text())
+    command = [
+        os.path.join(os.path.dirname(sys.executable), "flmarket"),
+        "sweep",
+        str(path),
+        "--out",
+        str(out),
+        "--workers",
+        "2",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wanted = lot.randint(2, 5)
+    waited_for(lambda: out.exists() and len(finished_runs(out, plan)) >= wanted)
+    time.sleep(lot.uniform(0, 0.1))
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    process.kill()
+    process.wait()
+    waited_for(lambda: not any(alive(child) for child in children))
+    done, heard = finished_runs(out, plan), []
+    assert wanted <= len(done) < 12
+    table = run_sweep(plan, out, 2, lambda *progress: heard.append(progress))
+    assert heard[-1] == (12 - len(done), 12 - len(done)), "what was done is not done again"
+    rows = table.column("run").to_pylist()
+    assert len(rows) == len(set(rows)) == 12 and not (out / LATEST).exists()
+    if keep == "false":
+        assert (out / "summary.parquet").read_bytes() == whole
+    else:  # another sweep by its hash, with the same rows
+        assert table.equals(fm.read_sweep(tmp_path / "whole"))
+        assert sorted(path.name for path in (out / "runs").iterdir()) == sorted(rows)
+
+
+def test_killed_processes_of_a_sweep_cost_their_runs_and_the_next_call_does_those(tmp_path, whole):
+    plan, out, killed = parse_sweep(TEXT), tmp_path / "out", []
+
+    def kill_one(done, total):
+        if done in (2, 5):
+            child = random.Random(done).choice(multiprocessing.active_children())
+            killed.append(child.pid)
+            child.kill()
+
+    rows = run_sweep(plan, out, 2, kill_one).to_pylist()
+    lost = [row["stage"] for row in rows].count("worker")
+    assert len(killed) == 2 and lost <= 2 and len(rows) == 12, (
+        "a process may have been killed between two runs"
+    )
+    heard = []
+    run_sweep(plan, out, 2, lambda *progress: heard.append(progress))
+    assert heard[0] == (0, lost) and (out / "summary.parquet").read_bytes() == whole
+
+
+def three_more(plan, out):
+    """Three further runs of the sweep, then an interruption."""
+
+    def stop(done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(plan, out, 1, stop)
+
+
+def test_nothing_is_written_behind_a_line_that_was_cut_off(tmp_path, whole):
+    """A second kill finds the results of the time between."""
+    plan, out = parse_sweep(TEXT), tmp_path / "out"
+    for _ in range(2):
+        three_more(plan, out)
+        with (out / LATEST).open("a") as file:
+            file.write('[{"run": "')
+    assert len(finished_runs(out, plan)) == 6
+    run_sweep(plan, out, 1)
+    assert (out / "summary.parquet").read_bytes() == whole
+
+
+def test_a_sweep_does_not_go_on_with_other_versions(tmp_path, whole):
+    plan, out = parse_sweep(TEXT), tmp_path / "out"
+    three_more(plan, out)
+    facts = json.loads((out / "sweep.json").read_text())
+    (out / "sweep.json").write_text(
+        json.dumps(facts | {"versions": facts["versions"] | {"numpy": "1.0"}})
+    )
+    with pytest.raises(InputError, match=r"begun with numpy 1\.0 \(now"):
+        run_sweep(plan, out, 1)
+    (out / "sweep.json").write_text(json.dumps(facts))
+    run_sweep(plan, out, 1)
+    assert (out / "summary.parquet").read_bytes() == whole
+
+
+def test_a_line_that_was_cut_off_is_no_result_and_a_strange_one_is_named(tmp_path, whole):
+    plan, out = parse_sweep(TEXT), tmp_path / "out"
+    three_more(plan, out)
+    for tail in ('[{"run": "', "[]\n"):
+        (out / LATEST).write_text(tail)
+        assert len(finished_runs(out, plan)) == 3
+    (out / LATEST).write_text("{}{}\n")
+    with pytest.raises(InputError, match="damaged; delete it"):
+        run_sweep(plan, out, 1)
+    (out / LATEST).unlink()
+    run_sweep(plan, out, 1)
+    assert (out / "summary.parquet").read_bytes() == whole

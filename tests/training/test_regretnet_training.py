@@ -1,0 +1,165 @@
+"""Small versions of the trainings: they learn, they repeat, they resume."""
+
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import flmarket_sim as fm
+from flmarket_sim.auctions.learned.level_outcome import outcome_of
+from flmarket_sim.errors import InputError
+from flmarket_sim.scenario.scenario_file import build_scenario
+from flmarket_sim.training import regretnet_training
+from flmarket_sim.training.training_misreports import Lie, random_lies, told, utility_of_lie
+from flmarket_sim.training.type_space import TypeSampler
+
+MARKET = build_scenario(
+    {
+        "data": {"name": "synthetic", "records": 3000},
+        "owners": {"count": 40},
+        "market": {"bidders": 4},
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def small(mechanism, **changes):
+    settings = {"markets": 24, "tries": 5, "steps": 30, "steps_per_epoch": 10}
+    return replace(regretnet_training.preset("fast", mechanism), **(settings | changes))
+
+
+@pytest.mark.parametrize("mechanism", ["regretnet", "m-regretnet", "dm-regretnet"])
+def test_the_same_seed_gives_the_same_weights_and_a_broken_training_goes_on_to_them(
+    tmp_path, mechanism
+):
+    whole, again, broken = (
+        tmp_path / f"{name}.safetensors" for name in ("whole", "again", "broken")
+    )
+    for path in (whole, again):
+        regretnet_training.train(mechanism, MARKET, "opt-aggr", path, small(mechanism))
+
+    def stop(step, total, metrics):
+        if step == 17:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        regretnet_training.train(
+            mechanism, MARKET, "opt-aggr", broken, small(mechanism), progress=stop
+        )
+    assert not broken.exists()
+    with pytest.raises(InputError, match="other settings"):
+        regretnet_training.train(mechanism, MARKET, "opt-aggr", broken, small(mechanism, tries=6))
+    regretnet_training.train(mechanism, MARKET, "opt-aggr", broken, small(mechanism))
+    for path in (again, broken):
+        assert path.read_bytes() == whole.read_bytes()
+    assert pq.read_table(whole.with_suffix(".metrics.parquet")).column("step").to_pylist() == [
+        10,
+        20,
+        30,
+    ]
+
+
+def test_training_lowers_the_error_and_holds_the_regret(tmp_path):
+    settings = small("dm-regretnet", markets=48, steps=150, steps_per_epoch=15)
+    regretnet_training.train(
+        "dm-regretnet", MARKET, "opt-aggr", tmp_path / "w.safetensors", settings
+    )
+    history = pq.read_table(
+        (tmp_path / "w.safetensors").with_suffix(".metrics.parquet")
+    ).to_pylist()
+    assert (
+        history[-1]["error"] < 0.8 * history[0]["error"]
+        and history[-1]["regret"] < 0.3
+        and history[-1]["ir"] == 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "rule"), [("regretnet", "opt-aggr"), ("dm-regretnet", "convl-aggr")]
+)
+def test_the_papers_preset_takes_steps_by_the_papers_method(mechanism, rule):
+    settings = replace(regretnet_training.preset("paper", mechanism), markets=16, tries=5, steps=20)
+    assert (settings.learning_rate, settings.attack, settings.regret_target) == (
+        1e-3,
+        "ascent",
+        None,
+    )
+    trainer = regretnet_training.RegretNetTrainer(mechanism, MARKET, rule, settings)
+    for _ in range(11):
+        told_ = trainer.advance()
+    assert all(value == value for value in told_.values())
+    assert (trainer.multipliers["regret"] >= 1.0).all() and trainer.multipliers[
+        "regret"
+    ].max() > 1.0
+
+
+def test_the_hyperparameters_of_the_paper_are_the_papers():
+    settings = regretnet_training.preset("paper", "dm-regretnet")
+    assert (
+        settings.steps == 50 * 100
+        and settings.markets == 1024
+        and settings.tries == 100
+        and settings.steps_per_epoch == 100
+    )
+
+
+def test_the_truth_told_as_a_lie_is_worth_what_the_truth_is():
+    trainer = regretnet_training.RegretNetTrainer(
+        "dm-regretnet", MARKET, "opt-aggr", regretnet_training.preset("fast", "dm-regretnet")
+    )
+    types = trainer.sampler.draw(0, 50)
+    truth = types.truthful(8)
+    owner = torch.arange(50) % 4
+    rows = torch.arange(50)
+    lie = Lie(
+        truth.values[rows, owner], truth.privacy_budget[rows, owner], truth.data_size[rows, owner]
+    )
+    outcome = outcome_of(trainer.network, told(truth, owner, lie), deterministic=True)
+    honest, _ = trainer._utility(
+        types, truth, outcome_of(trainer.network, truth, deterministic=True)
+    )
+    assert utility_of_lie(types, owner, lie, outcome).tolist() == pytest.approx(
+        honest[rows, owner].tolist(), rel=1e-4, abs=1e-3
+    )
+
+
+def test_lies_stay_within_what_an_owner_has():
+    types = TypeSampler(MARKET, 0).draw(0, 500)
+    owner = torch.zeros(500, dtype=torch.long)
+    lie = random_lies(types, owner, 8, torch.Generator().manual_seed(0))
+    assert (lie.privacy_budget <= types.privacy_budget[:, 0]).all() and (
+        lie.data_size <= types.data_size[:, 0]
+    ).all()
+    assert (lie.data_size >= 1).all() and (lie.values.diff(dim=1) >= 0).all()
+
+
+def test_types_are_worth_what_numpy_says():
+    types = TypeSampler(MARKET, 0).draw(3, 20)
+    truth = fm.Profiles(
+        *(
+            column.double().numpy() if k else column.numpy().astype("int8")
+            for k, column in enumerate(types[:4])
+        )
+    )
+    assert types.truthful(8).values.numpy() == pytest.approx(truth.bids(8).values, rel=1e-5)
+
+
+def test_what_cannot_be_trained_is_refused(tmp_path):
+    for mechanism, rule, message in (
+        ("all-in", "opt-aggr", "cannot be trained"),
+        ("regretnet", "var-opt", "knows the rules"),
+    ):
+        with pytest.raises(InputError, match=message):
+            regretnet_training.RegretNetTrainer(
+                mechanism, MARKET, rule, regretnet_training.preset("fast", "regretnet")
+            )
+    with pytest.raises(InputError, match="no preset"):
+        regretnet_training.preset("slow", "regretnet")

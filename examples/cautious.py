@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flmarket_sim.strategy.behaviours import Told
+from flmarket_sim.strategy.behaviours import BehaviourReports
 
 
 class Cautious:
@@ -23,7 +23,7 @@ class Cautious:
         if not len(self.part):
             self.part = np.full(len(view.population), self.first)
         offered = view.privacy_budget * self.part[view.owners]
-        return Told(view.valued(offered, view.data_size), offered, view.data_size)
+        return BehaviourReports(view.valued(offered, view.data_size), offered, view.data_size)
 
     def learn(self, feedback):
         sellers = feedback.view.owners[feedback.privacy_loss > 0]

@@ -27,7 +27,9 @@ class SampledPrice:
 
     def decide(self, bids, budget, rng):
         markets, n = bids.shape
-        order = rng.random(bids.shape).argsort(axis=1)  # drawn for every market, whatever the bids are
+        order = rng.random(bids.shape).argsort(
+            axis=1
+        )  # drawn for every market, whatever the bids are
         loss, payment = np.zeros(bids.shape), np.zeros(bids.shape)
         if n < 2:
             return Outcome(loss, payment)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import flmarket_sim as fm
-from flmarket_sim import registry
+from flmarket_sim.plugins import registry
 from flmarket_sim.testing import check_auction
-
-from ..conftest import ROOT, random_profiles
+from tests.support.paths import ROOT
+from tests.support.profiles import random_profiles
 
 EXAMPLES = ROOT / "examples"
 PAGE = (EXAMPLES / "README.md").read_text()
@@ -27,8 +27,14 @@ def importable(monkeypatch):
 def market(command, out, **overrides):
     """The market of a `flmarket run` command of the page, in this process."""
     name, *options = shlex.split(command)[1:]
-    settings = [value for option, value in zip(options[::2], options[1::2], strict=True) if option == "--set"]
-    scenario = fm.load_scenario(name, overrides=settings + [f"{key}={value}" for key, value in overrides.items()])
+    settings = [
+        value
+        for option, value in zip(options[::2], options[1::2], strict=True)
+        if option == "--set"
+    ]
+    scenario = fm.load_scenario(
+        name, overrides=settings + [f"{key}={value}" for key, value in overrides.items()]
+    )
     return fm.run(scenario, out).path
 
 
@@ -41,7 +47,9 @@ def test_every_market_of_the_page_runs(tmp_path):
 
 
 def test_the_page_lists_every_example():
-    assert set(re.findall(r"\]\((\w+\.py)\)", PAGE)) == {path.name for path in EXAMPLES.glob("*.py")}
+    assert set(re.findall(r"\]\((\w+\.py)\)", PAGE)) == {
+        path.name for path in EXAMPLES.glob("*.py")
+    }
 
 
 def test_the_auction_keeps_its_contract_and_pays_what_is_asked():
@@ -74,7 +82,9 @@ def test_the_blended_weights_end_at_the_two_simple_rules(precision, twin):
     loss = rng.uniform(0.5, 2.0, (50, 6)) * (rng.random((50, 6)) < 0.7)
     size = np.floor(rng.lognormal(3, 1, (50, 6))) + 1
     rule = registry.aggregation.create("blended_weights:BlendedWeights", precision=precision)
-    assert np.allclose(rule.weights(loss, size), registry.aggregation.create(twin).weights(loss, size))
+    assert np.allclose(
+        rule.weights(loss, size), registry.aggregation.create(twin).weights(loss, size)
+    )
 
 
 def test_a_wrong_option_of_the_rule_is_refused_in_one_paragraph():
@@ -96,7 +106,9 @@ def test_cautious_owners_offer_more_after_every_sale_and_never_more_than_they_ha
     assert cautious and all(np.isclose(part[0], 0.25) for part in cautious)
     assert all((np.diff(part) >= -1e-9).all() and max(part) <= 1 + 1e-9 for part in cautious)
     assert any(np.isclose(part[-1], 1.0) for part in cautious)
-    assert all(np.allclose(part, 1.0) for (behaviour, _), part in parts.items() if behaviour != "cautious")
+    assert all(
+        np.allclose(part, 1.0) for (behaviour, _), part in parts.items() if behaviour != "cautious"
+    )
 
 
 def test_a_cautious_behaviour_carries_its_parts_over_a_checkpoint():

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import flmarket_sim as fm
-from flmarket_sim.cli import main
+from flmarket_sim.cli.app import app
 from flmarket_sim.errors import InputError
 from flmarket_sim.privacy.accounting import GRID, composed_loss
 from flmarket_sim.report.privacy_ledger import read, releases
@@ -93,7 +93,7 @@ def test_laplace_releases_of_a_real_run_cost_what_the_ledger_says_at_a_tiny_delt
 
 def test_the_command_checks_the_ledger_and_fails_when_it_is_wrong(liars, tmp_path):
     def ask(*arguments):
-        return CliRunner().invoke(main.app, ["privacy", "ledger", *map(str, arguments)])
+        return CliRunner().invoke(app, ["privacy", "ledger", *map(str, arguments)])
 
     told = ask(liars, "--delta", "0.05", "--top", "3", "--json")
     found = json.loads(told.stdout)

@@ -143,12 +143,12 @@ def test_the_command_prints_bounds_beside_claims():
 def test_the_command_fails_when_a_claim_is_refuted(monkeypatch):
     from typer.testing import CliRunner
 
-    from flmarket_sim.cli import main
+    from flmarket_sim.cli.app import app
 
     arguments = ["privacy", "audit", "--draws", "2000", "--epsilon", "1", "--workers", "1"]
-    assert CliRunner().invoke(main.app, arguments).exit_code == 0
+    assert CliRunner().invoke(app, arguments).exit_code == 0
     monkeypatch.setattr(
         laplace, "noise_scale", lambda loss, clip: np.asarray(clip / np.asarray(loss))
     )
-    refuted = CliRunner().invoke(main.app, arguments)
+    refuted = CliRunner().invoke(app, arguments)
     assert refuted.exit_code == 1

@@ -1,4 +1,7 @@
-"""The optimal error bound for training: exact weights, gradient by the envelope theorem (THEORY section 1)."""
+"""The optimal error bound for training (docs/theory.md, section 1).
+
+The weights are exact, and the gradient follows from the envelope theorem.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The error bound of a global gradient (paper, section IV; THEORY section 1).
+"""The error bound of a global gradient (paper, section IV; docs/theory.md, section 1).
 
     ERR(l) = sum_i l_i^2 s_i + L^2 (sum_i |l_i - W_i|)^2,   s_i = 8 L^2 / e_i^2,   W_i = d_i / sum(d)
 

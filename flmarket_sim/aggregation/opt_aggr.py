@@ -1,4 +1,4 @@
-"""OptAggr, solved exactly (THEORY section 1), and the two published approximations of it.
+"""OptAggr, solved exactly (docs/theory.md, section 1), and the two published approximations of it.
 
 With inv_i = e_i^2 / (8 L^2) the KKT conditions leave two scalars u <= v:
 

@@ -19,7 +19,7 @@ class AllIn:
     """All-in as published: cheapest unit valuations first, everybody paid the same unit price B / S.
 
     The paper's proposition says that it is truthful. It is not: a loser who bids near zero can push a large owner out
-    and take over the budget (THEORY section 2).
+    and take over the budget (docs/theory.md, section 2).
     """
 
     name = "all-in"

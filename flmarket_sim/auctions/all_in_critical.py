@@ -1,4 +1,7 @@
-"""All-in's winners at the prices that make it truthful: each is paid her Myerson threshold (THEORY section 2)."""
+"""All-in's winners, each paid her Myerson threshold (docs/theory.md, section 2).
+
+These payments make the auction truthful for single-minded owners.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FairQuery (Ghosh and Roth 2011), adapted to privacy budgets (THEORY section 2)."""
+"""FairQuery (Ghosh and Roth 2011), adapted to privacy budgets (docs/theory.md, section 2)."""
 
 from __future__ import annotations
 

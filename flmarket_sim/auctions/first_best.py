@@ -1,8 +1,8 @@
-"""First-best: the least error a buyer could reach if she knew every true valuation and paid exactly that.
+"""First-best: the least error of a buyer who knows every true valuation and pays exactly that.
 
-Not a mechanism but the (best found) floor under all of them (THEORY section 4): report ERR / first-best. The problem is not convex
-(concave valuations, owners left out), so this is a search from many starts. What it returns can be bought, hence the true optimum is at
-most the error found here.
+This is a floor under all mechanisms and not a mechanism (docs/theory.md, section 4). The problem is
+not convex (concave valuations, owners left out), so the code searches from many starts. The result
+can be bought, so the true optimum is at most the error that is found here.
 """
 
 from __future__ import annotations

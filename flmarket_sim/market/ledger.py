@@ -1,7 +1,8 @@
 """The privacy ledger: what every owner has sold over all rounds and buyers.
 
-Privacy losses depend on earlier outcomes, so plain sums are the valid account (adaptive composition, THEORY section 5). A loss
-counts from the moment a gradient leaves its owner, paid or not. A promise (accepted, not yet sent) is reserved.
+Privacy losses depend on earlier outcomes, so plain sums are the valid account (adaptive
+composition; docs/theory.md, section 5). A loss counts from the moment a gradient leaves its owner,
+paid or not. A promise (accepted, not yet sent) is reserved.
 """
 
 from __future__ import annotations

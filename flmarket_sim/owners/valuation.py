@@ -1,4 +1,4 @@
-"""What a privacy loss is worth to an owner (paper, section VI; THEORY section 6).
+"""What a privacy loss is worth to an owner (paper, section VI; docs/theory.md, section 6).
 
 Symbols: e privacy loss, d data size, eb privacy budget, a rate.
 

@@ -1,7 +1,8 @@
 """The regret metric of the paper as its numbers were made, the same attack without its faults, and what luck alone gives.
 
 as published  plain gradient steps from the truth, the last iterate, a hard choice of levels that carries no gradient, so that only the
-              payments are attacked; lotteries are judged by one draw of each report (THEORY section 3)
+              payments are attacked; lotteries are judged by one draw of each report
+              (docs/theory.md, section 3)
 corrected     the same steps along a smooth choice of levels, the best of several iterates, and expected utilities
 luck          lotteries only: what two draws of the truth differ by, where the second is luckier. No misreport at all
 

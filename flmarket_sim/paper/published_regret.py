@@ -20,7 +20,7 @@ class PublishedRegret:
     """Regret (mean gain / cost) of learned auctions, measured in three ways.
 
     published attack: plain gradient steps from the truth, `steps` of them at `rate`, the last iterate, through a hard argmax that
-    carries no gradient, so that only the payments are attacked (THEORY section 3).
+    carries no gradient, so that only the payments are attacked (docs/theory.md, section 3).
     two draws of the truth: for randomised auctions, the positive part of the difference of two sampled utilities with no misreport
     at all, which is what a sampled metric calls regret when nobody lies.
     probe: the best lies found, by expected utility.

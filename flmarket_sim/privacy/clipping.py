@@ -1,4 +1,4 @@
-"""L1 clipping of whole gradients (paper, equation 1; THEORY section 5)."""
+"""L1 clipping of whole gradients (paper, equation 1; docs/theory.md, section 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the noise protect as much as it says? A statistical lower bound on the privacy loss (THEORY section 5).
+"""A statistical lower bound on the privacy loss of a release (docs/theory.md, section 5).
 
 Gradients far beyond the threshold along +e_1 and -e_1 are as far apart, once clipped, as two gradients get: 2 L. If a mechanism
 is e-private, the chance of any event under one is at most exp(e) times its chance under the other. The event "first coordinate

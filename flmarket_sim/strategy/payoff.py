@@ -6,7 +6,8 @@ Three kinds of auctions, told apart by what they do:
     expected        `decide` draws, and the auction can say the chance and payment of every level: their mean
     sampled         `decide` draws: the mean over `draws` draws, the same numbers for every report
 
-A randomised auction is never judged by the difference of two single draws: that is mostly noise (THEORY section 3).
+A randomised auction is never judged by the difference of two single draws, because that is mostly
+noise (docs/theory.md, section 3).
 """
 
 from __future__ import annotations

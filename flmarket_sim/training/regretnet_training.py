@@ -1,4 +1,7 @@
-"""Training learned auctions offline (paper, section V and appendix A, with the corrections of THEORY section 3)."""
+"""Training the paper's learned auctions offline (paper, section V and appendix A).
+
+The corrections of docs/theory.md, section 3, are part of it.
+"""
 
 from __future__ import annotations
 

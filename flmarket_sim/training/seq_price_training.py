@@ -1,4 +1,6 @@
-"""Training `seq-price`: backpropagation through the sequence of choices (THEORY section 4). No lies, no multipliers.
+"""Training `seq-price`: backpropagation through the sequence of choices (docs/theory.md, section 4).
+
+It needs no misreports and no multipliers.
 
 Every step draws fresh markets, asks their owners one after the other, and lowers the error of what they chose. The choice is the
 hard one, as deployed; its slope is that of a soft one whose temperature falls. The number of bidders changes from step to step, so that

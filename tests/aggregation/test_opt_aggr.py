@@ -27,7 +27,7 @@ def interior_point(loss, size, clip, *, losers_count=True, renormalised=False):
 
 
 def bisection(loss, size, clip):
-    """The root of g (THEORY section 1) by halving, one market at a time."""
+    """The root of g (docs/theory.md, section 1) by halving, one market at a time."""
     inv, share = loss**2 / (8 * clip**2), size / size.sum()
 
     def pair(u):

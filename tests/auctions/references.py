@@ -20,7 +20,7 @@ def all_in(values, budgets, sizes, money):
 
 
 def all_in_critical(values, budgets, sizes, money):
-    """THEORY section 2, to the letter."""
+    """docs/theory.md, section 2, to the letter."""
     loss, payment = all_in(values, budgets, sizes, money)
     amount = sizes * budgets
     unit = values / amount

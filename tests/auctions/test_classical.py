@@ -73,7 +73,10 @@ def test_without_money_nothing_is_bought(name):
 
 
 def test_the_counterexample_pays_under_all_in_and_not_under_all_in_critical():
-    """THEORY section 2: owner 3 loses by the truth; by bidding nothing she pushes owner 2 out and takes half the money."""
+    """Owner 3 loses by the truth; by asking nothing she pushes owner 2 out and takes half the money.
+
+    This is the counterexample of docs/theory.md, section 2.
+    """
     budget, size, money = [[1.0, 1.0, 1.0]], [[1.0, 9.0, 1.0]], [10.0]
     truth, lie = step_bids([[1, 9, 1.05]], budget, size), step_bids([[1, 9, 1e-9]], budget, size)
     honest, cheating = decide("all-in", truth, money), decide("all-in", lie, money)

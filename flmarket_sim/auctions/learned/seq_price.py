@@ -1,9 +1,10 @@
-"""seq-price: owners are asked one after the other, each takes what she likes best from a menu that no report of hers can move.
+"""seq-price: owners are asked in turn, and each gets the best of a menu that she cannot change.
 
-Truthful, individually rational and budget-feasible for every valuation by construction (THEORY section 4, docs/seq-price.md); what is
-learned is the menus. With certified sizes an offer is a price curve p(e) over privacy losses, and she gets the best point of it within her
-privacy budget. With reported sizes an offer is a price for a record at each of some losses, for as many records as the money lasts:
-she gets the best pair (loss, records) within what she reports.
+It is truthful, individually rational and budget-feasible for every valuation by construction
+(docs/theory.md, section 4; docs/seq-price.md). The menus are learned. With certified sizes an offer
+is a price curve p(e) over privacy losses, and the owner gets its best point within her privacy
+budget. With reported sizes an offer is a price for a record at each of some losses, for as many
+records as the money lasts, and she gets the best pair (loss, records) within her report.
 """
 
 from __future__ import annotations

@@ -12,7 +12,13 @@ from docs import findings, kinds
 from flmarket_sim.scenario.scenario_file import parse_scenario
 from tests.support.paths import ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = sorted(
+    page
+    for pattern in ("*.md", "docs/**/*.md", "examples/*.md", "analysis/*.md", "benchmarks/*.md")
+    for page in ROOT.glob(pattern)
+)
+GENERATED = ("docs/reproduction.md", "benchmarks/results.md", "THIRD_PARTY.md")  # by commands
+HAND_WRITTEN = [page for page in PAGES if str(page.relative_to(ROOT)) not in GENERATED]
 
 
 def blocks(page, language):
@@ -133,3 +139,42 @@ def test_the_table_of_kinds_is_current():
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def prose(page):
+    """The lines of a page without tables, code, images, and links that stand alone."""
+    fenced = False
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        fenced ^= line.lstrip().startswith("```")
+        if not fenced and not re.match(r"\||    |```|!?\[[^]]*\]\([^)]*\)$", line):
+            yield number, line
+
+
+@pytest.mark.parametrize("page", HAND_WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_of_a_page_have_a_readable_length(page):
+    long = [f"{page.name}:{number}" for number, line in prose(page) if len(line) > 120]
+    assert not long, f"wrap these lines at about 100 characters: {', '.join(long)}"
+
+
+def test_every_page_is_linked_from_another():
+    linked = {
+        (page.parent / target).resolve()
+        for page in PAGES
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text())
+    }
+    alone = [page.name for page in PAGES if page not in linked and page.name != "README.md"]
+    assert not alone, f"no page links to {', '.join(alone)}"
+
+
+def test_theory_is_cited_by_a_page_that_is_here():
+    """Formulas are cited as `docs/theory.md, section N`, and the page has that section."""
+    sections = set(re.findall(r"^## (\d+)\. ", (ROOT / "docs/theory.md").read_text(), re.MULTILINE))
+    rooms = ("flmarket_sim", "tests", "docs", "scenarios", "analysis", "benchmarks", "examples")
+    files = [path for room in rooms for path in (ROOT / room).rglob("*") if path.is_file()]
+    texts = {p: p.read_text() for p in files if p.suffix in (".py", ".md", ".toml", ".ipynb")}
+    for path, text in texts.items():
+        assert not re.search("THEORY" r"(\.md| section)", text), (
+            f"{path} cites a page that is not here"
+        )
+        cited = re.findall(r"docs/theory\.md,\s+sections?\s+(\d+)", text)
+        assert set(cited) <= sections, f"{path} cites a section that docs/theory.md does not have"

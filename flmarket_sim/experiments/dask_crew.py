@@ -20,7 +20,8 @@ from typing import Any, Generic
 from distributed import Client, Future, KilledWorker
 
 from flmarket_sim.errors import FlmarketError
-from flmarket_sim.experiments.dask_worker import Done, Facts, Unfit, facts, pack_batch
+from flmarket_sim.experiments.dask_worker import Done, Facts, Unfit, pack_batch
+from flmarket_sim.experiments.task import environment
 from flmarket_sim.experiments.worker_processes import Died, Result, Task
 
 BATCH_SECONDS = 0.25  # short runs go together: this much work, and the run after it, is what a lost worker costs
@@ -91,7 +92,7 @@ class _Errands(Generic[Task]):
         self.waiting, self.suspects = deque(tasks), deque[Task]()
         self.out: dict[str, _Batch[Task]] = {}
         self.back: queue.SimpleQueue[Future] = queue.SimpleQueue()
-        self.facts: Facts = facts()
+        self.facts: Facts = environment()
         self.errand = _errand()
         self.name, self.sent = f"flmarket-{uuid.uuid4().hex}", 0
         self.pace: float | None = None  # seconds a task

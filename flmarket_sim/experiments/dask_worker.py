@@ -6,22 +6,17 @@ worker goes on and says so. A worker with many threads has a process for each.
 
 from __future__ import annotations
 
-import hashlib
 import multiprocessing
 import pickle
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-import flmarket_sim
+from flmarket_sim.experiments.task import environment
 from flmarket_sim.experiments.worker_processes import Died, WorkerProcess
-from flmarket_sim.market.run_folder import versions
 
-CODE = "flmarket-sim's code"
 Facts = dict[str, str]
 
 
@@ -43,24 +38,13 @@ class Unfit:
         return self.why
 
 
-@lru_cache(maxsize=1)
-def facts() -> Facts:
-    """What results may depend on beside the scenario: versions, and the package itself, which may be an edited checkout."""
-    digest = hashlib.sha256()
-    home = Path(flmarket_sim.__file__).parent
-    for path in sorted(home.rglob("*")):
-        if path.suffix in (".py", ".safetensors"):
-            digest.update(path.relative_to(home).as_posix().encode() + path.read_bytes())
-    return versions() | {CODE: digest.hexdigest()[:12]}
-
-
 def pack_batch(function: Callable[[Any], Any], tasks: list[Any]) -> bytes:
     return pickle.dumps((function, tasks), pickle.HIGHEST_PROTOCOL)
 
 
 def work_off(batch: bytes, expected: Facts, seconds: float) -> Done | Unfit:
     """The tasks of a batch until `seconds` have passed, one at least."""
-    here = facts()
+    here = environment()
     wrong = [
         f"{name} {here.get(name)} instead of {wanted}"
         for name, wanted in expected.items()

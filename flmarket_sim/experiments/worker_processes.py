@@ -61,6 +61,19 @@ class Crew(Protocol):
 
 
 @dataclass(frozen=True)
+class ThisProcess:
+    """A crew of one: this process does one task after the other."""
+
+    shares_disk: bool = True
+
+    def perform(
+        self, function: Callable[[Task], Result], tasks: Sequence[Task]
+    ) -> Generator[tuple[Task, Result | Died], None, None]:
+        for task in tasks:
+            yield task, function(task)
+
+
+@dataclass(frozen=True)
 class Processes:
     """A crew on this machine."""
 
@@ -71,6 +84,11 @@ class Processes:
         self, function: Callable[[Task], Result], tasks: Sequence[Task]
     ) -> Generator[tuple[Task, Result | Died], None, None]:
         return in_processes(function, tasks, self.workers)
+
+
+def local_crew(workers: int) -> Crew:
+    """`workers` processes of this machine; one worker is this process itself."""
+    return ThisProcess() if workers == 1 else Processes(workers)
 
 
 def in_processes(

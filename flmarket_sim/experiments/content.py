@@ -1,0 +1,56 @@
+"""The content of files that plain data names: weights and plug-ins count by content, not by name."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+PLUGIN = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*")  # module:Class
+
+
+def file_contents(data: Any) -> dict[str, str]:
+    """A hash of each file that a text inside `data` names.
+
+    A text names a file as a path, as NAME@PATH (an auction with its weights), or as module:Class.
+    """
+    hashes = {}
+    for text in sorted(set(_texts(data))):
+        path = _file_of(text)
+        if path is not None:
+            hashes[text] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashes
+
+
+def _texts(data: Any) -> Iterator[str]:
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, dict):
+        for value in data.values():
+            yield from _texts(value)
+    elif isinstance(data, list | tuple):
+        for value in data:
+            yield from _texts(value)
+
+
+def _file_of(text: str) -> Path | None:
+    if match := PLUGIN.fullmatch(text):
+        return _source_of(match[1])
+    try:
+        path = Path(text.partition("@")[2] or text)
+        return path if path.is_file() else None
+    except (OSError, ValueError):  # a text that cannot be a path
+        return None
+
+
+def _source_of(module: str) -> Path | None:
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError, AttributeError):
+        return None
+    if spec is None or spec.origin is None or not spec.has_location:
+        return None
+    return Path(spec.origin)

@@ -1,0 +1,146 @@
+"""Results of finished tasks on disk, so that a stopped experiment continues where it was.
+
+A store is one file with a line for each result: key, checksum, and the result as JSON. A line that
+a kill has cut off is dropped when the store is opened again. One process writes at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Protocol
+
+from flmarket_sim.errors import InputError
+from flmarket_sim.storage.atomic_files import disk_error
+from flmarket_sim.storage.result_folders import alone
+
+SYNC_SECONDS = 2.0  # a power cut costs at most the results of this time
+ADVICE = "Finished results are kept; free some space, and the same command continues from there"
+
+
+class Store(Protocol):
+    """Keeps the results of tasks by their keys."""
+
+    def __contains__(self, key: object) -> bool: ...
+
+    def __getitem__(self, key: str) -> Any: ...
+
+    def add(self, key: str, result: Any) -> None:
+        """Keeps a result that JSON can express."""
+        ...
+
+
+class MemoryStore(dict[str, Any]):
+    """Keeps results for as long as this process lives."""
+
+    def add(self, key: str, result: Any) -> None:
+        self[key] = json.loads(json.dumps(result))
+
+
+class FileStore:
+    """Keeps results in the file `path`. It is a context manager: the lock ends with the block.
+
+    Every result is read back from its JSON, so an experiment that continues sees the same values as
+    one that was never stopped.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._results: dict[str, Any] = {}
+        self._resources = ExitStack()
+        self._synced = time.monotonic()
+
+    def __enter__(self) -> FileStore:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{self.path.parent} cannot be made: {error}") from None
+        lock = self.path.with_name(f".{self.path.name}.lock")
+        refusal = (
+            f"another process keeps its results in {self.path}; wait for it, or name another "
+            "directory with --out"
+        )
+        self._resources.enter_context(alone(lock, refusal))
+        try:
+            self._open()
+        except BaseException:
+            self._resources.close()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self._sync()
+        finally:
+            self._resources.close()
+            if not self._results:
+                self.delete()
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._results
+
+    def __getitem__(self, key: str) -> Any:
+        return self._results[key]
+
+    def add(self, key: str, result: Any) -> None:
+        text = json.dumps(result)
+        try:
+            self._file.write(f"{key} {_checksum(key, text)} {text}\n".encode())
+            if time.monotonic() - self._synced > SYNC_SECONDS:
+                self._sync()
+        except OSError as error:
+            raise disk_error(self.path, error, ADVICE) from error
+        self._results[key] = json.loads(text)
+
+    def delete(self) -> None:
+        """Removes the file once its results are safe elsewhere."""
+        self.path.unlink(missing_ok=True)
+
+    def _open(self) -> None:
+        self._results, end = _read(self.path)
+        try:
+            self._file = self._resources.enter_context(self.path.open("ab", buffering=0))
+            self._file.truncate(end)
+        except OSError as error:
+            raise disk_error(self.path, error, ADVICE) from error
+
+    def _sync(self) -> None:
+        os.fsync(self._file.fileno())
+        self._synced = time.monotonic()
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """The results that a store holds so far; the store may be open elsewhere."""
+    return _read(path)[0]
+
+
+def _read(path: Path) -> tuple[dict[str, Any], int]:
+    """All results of a store, and where its last whole line ends."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return {}, 0
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    end = content.rfind(b"\n") + 1
+    results = {}
+    for number, line in enumerate(content[:end].splitlines(), 1):
+        try:
+            key, checksum, text = line.decode().split(" ", 2)
+            if checksum != _checksum(key, text):
+                raise ValueError("its checksum is wrong")
+            results[key] = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"{path} is damaged in line {number} ({error}); delete that line, and its task "
+                "is done again"
+            ) from None
+    return results, end
+
+
+def _checksum(key: str, text: str) -> str:
+    return hashlib.sha256(f"{key} {text}".encode()).hexdigest()[:16]

@@ -11,7 +11,7 @@ POLICIES = {"auctions", "aggregation"}
 ALLOWED = {  # room -> rooms it may import
     **dict.fromkeys(BOTTOM, BOTTOM),
     "plugins": BOTTOM | {"plugins"},
-    "scenario": TYPES,
+    "scenario": TYPES | {"learning"},
     "owners": TYPES | {"learning"},
     "aggregation": TYPES | {"aggregation"},
     "auctions": TYPES | POLICIES,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,15 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 from flmarket_sim.errors import ContractError, InputError
 from flmarket_sim.owners.bids import BidBatch
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 Floats = NDArray[np.float64]
 TOLERANCE = 1e-9  # relative: rounding, not rules
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """privacy_loss (K, n): what each owner sells, at most her reported budget; payment (K, n): what she gets for it.
+    """What an auction decides in K markets of n owners, each column (K, n).
 
-    data_size (K, n): records she sells it on, where a mechanism buys fewer than were reported; None: all of them.
+    privacy_loss  what each owner sells, at most her reported privacy budget
+    payment       what she gets for it
+    data_size     the records that she sells it on; None means all the records that she reported
     """
 
     privacy_loss: Floats
@@ -28,14 +34,16 @@ class Outcome:
 
 
 class Auction(Protocol):
-    """A mechanism. Options are constructor arguments; `decide` keeps no state from call to call.
+    """A mechanism. Its options are constructor arguments; `decide` keeps no state between calls.
 
-    `guarantees` says what holds and for which owners: {"truthful": C, "individually_rational": C, "budget_feasible": C},
-    where C is "any" (every valuation), "single-minded" (step valuations) or "none"; "monotone" and "anonymous" may be added.
-    An optional `claims`, with the same keys, is what its publication says. `flmarket audit` holds a mechanism to both.
-    `certified`, where a mechanism has it, names the parts of a report ("data_size") that the broker has checked: nobody can lie about them,
-    and no guarantee speaks of such lies.
-    `decide` draws the same random numbers for the same shape whatever the bids are.
+    `guarantees` states which properties hold for which owners: {"truthful": C,
+    "individually_rational": C, "budget_feasible": C}, where C is "any" (every valuation),
+    "single-minded" (step valuations) or "none". "monotone" and "anonymous" may be added.
+    `decide` draws the same random numbers for every batch of the same shape.
+
+    Two more attributes are optional. `claims` has the keys of `guarantees` and states what the
+    mechanism's publication claims (see `claims_of`); `flmarket audit` tests both. `certified`
+    names the parts of a report that the broker has verified (see `certified_parts`).
     """
 
     name: str
@@ -44,9 +52,79 @@ class Auction(Protocol):
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome: ...
 
 
+@runtime_checkable
+class StatesChances(Auction, Protocol):
+    """An auction that states the chance and payment (K, n, M + 1) of every level, "nothing" first."""
+
+    def expected(self, bids: BidBatch, budget: Floats) -> tuple[Floats, Floats]: ...
+
+
+@runtime_checkable
+class Differentiable(Auction, Protocol):
+    """An auction with `expected` on torch tensors, smooth in the reported values (K, n, M)."""
+
+    def relaxed(
+        self, values: Tensor, privacy_budget: Tensor, data_size: Tensor, budget: Tensor
+    ) -> tuple[Tensor, Tensor]: ...
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What the next owner of each of K markets is offered.
+
+    owner         (K,) her column
+    privacy_loss  (L,) knots of the price curve (certified sizes), or losses on offer (reported)
+    payment       (K, L) what they pay: linear between knots from 0 at 0 (certified), or for one
+                  record (reported)
+    money         (K,) what is left of the budgets: no sale is paid more
+    """
+
+    owner: NDArray[np.int64]
+    privacy_loss: Floats
+    payment: Floats
+    money: Floats
+
+
+class OffersInTurn(Protocol):
+    """The offers of one sale in turn: iterate over them, and `settle` each one before the next."""
+
+    def __iter__(self) -> Iterator[Offer]: ...
+
+    def settle(self, loss: Floats, payment: Floats) -> None: ...
+
+
+@runtime_checkable
+class SellsInTurn(Auction, Protocol):
+    """An auction that offers a menu to one owner after the other: `ask` gives the offers, `reading`
+    interprets the reports, and `choice` is what an owner takes: privacy loss, payment, records."""
+
+    def ask(self, data_size: Floats, budget: Floats) -> OffersInTurn: ...
+
+    def reading(self, bids: BidBatch) -> Any: ...
+
+    def choice(
+        self, reading: Any, rows: NDArray[np.int64], offer: Offer
+    ) -> tuple[Floats, Floats, Floats]: ...
+
+
+def claims_of(auction: Auction) -> dict[str, str]:
+    """What the auction's publication claims, with the keys of `guarantees`; empty without `claims`."""
+    claims: dict[str, str] = getattr(auction, "claims", {})
+    return claims
+
+
+def certified_parts(auction: Auction) -> tuple[str, ...]:
+    """The parts of a report ("data_size") that the broker has verified; empty without `certified`.
+
+    Owners cannot misreport these parts, and no guarantee covers such misreports.
+    """
+    parts: tuple[str, ...] = getattr(auction, "certified", ())
+    return parts
+
+
 def records_sold(outcome: Outcome, bids: BidBatch) -> Floats:
-    """(K, n) records that each owner sells on: those she reported, unless the mechanism buys fewer."""
-    size = getattr(outcome, "data_size", None)
+    """(K, n) records that each owner sells on: all that she reported, unless the outcome has fewer."""
+    size = getattr(outcome, "data_size", None)  # a plug-in's own outcome class may lack it
     return np.asarray(bids.data_size if size is None else size)
 
 

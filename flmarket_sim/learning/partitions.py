@@ -6,7 +6,7 @@ the counts, so their data sizes need no data.
 
 from __future__ import annotations
 
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,18 @@ RECORDS = 2**20  # dealt out at once
 
 
 class Partition(Protocol):
-    """counts(class_counts (C,), owners, rng) -> (owners, C) numbers of records.
-
-    A partition may also have `check(class_counts, owners)`, which refuses what it cannot deal out before a run starts.
-    """
+    """counts(class_counts (C,), owners, rng) -> (owners, C) numbers of records."""
 
     name: str
 
     def counts(self, class_counts: Ints, owners: int, rng: np.random.Generator) -> Ints: ...
+
+
+@runtime_checkable
+class ChecksCounts(Partition, Protocol):
+    """A partition whose `check` refuses, before a run starts, too few records for the owners."""
+
+    def check(self, class_counts: Ints, owners: int) -> None: ...
 
 
 class Iid:

@@ -12,7 +12,7 @@ from simpy.events import Event
 from flmarket_sim import aggregation, auctions
 from flmarket_sim.aggregation.rule import check_weights
 from flmarket_sim.aggregation.weighted_sum import weighted_sum
-from flmarket_sim.auctions.auction import Outcome, check_outcome
+from flmarket_sim.auctions.auction import Outcome, SellsInTurn, check_outcome
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog import BROKER, buyer_id
 from flmarket_sim.market.bills import Bill
@@ -70,7 +70,7 @@ class Broker:
         self._ask(cohort, announcement, inboxes)  # type: ignore[arg-type]
         bids: list[BidMessage] = yield from inboxes[0].collect(asked, market.bid_deadline)
 
-        if bids and hasattr(self.auction, "ask"):
+        if bids and isinstance(self.auction, SellsInTurn):
             offers, agreed = yield from self._sell_in_turn(cohort, announcement, bids)
             winners = len(agreed)
         else:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.auctions.auction import Auction, check_outcome, records_sold
+from flmarket_sim.auctions.auction import Auction, SellsInTurn, check_outcome, records_sold
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog import BROKER
 from flmarket_sim.market.cohort_misreports import CohortMisreports, Spoken
@@ -77,7 +77,7 @@ def _by_truth(
     size[0, row] = one.view.data_size[position]
     world, person = cohort.world, one.view.owners[position : position + 1]
     honest = BidBatch(values, budget, size)
-    if hasattr(auction, "ask"):
+    if isinstance(auction, SellsInTurn):
         loss, payment, sold = replayed(cohort, auction, honest, money, offers.slots[kept], row)
     else:
         rng = world.streams.generator(Purpose.AUCTION, cohort.buyer, cohort.round)

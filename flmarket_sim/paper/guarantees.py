@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from flmarket_sim.auctions.auction import Differentiable
 from flmarket_sim.experiments.pieces import Row, What, here
 from flmarket_sim.paper.paper_market import BY_RULE, PUBLISHED, PaperMarkets, Rules, by_name
 from flmarket_sim.paper.published_attack import Attack
@@ -106,11 +107,11 @@ class Guarantees:
             ).relative_gain,
             "ir_violation": np.maximum(-utility, 0.0) / measured_against(truth, cost),
         }
-        if hasattr(auction, "relaxed"):
+        if isinstance(auction, Differentiable):
             attack = Attack(auction, truth, budget)
             found |= {"as_published": attack.as_published(), "corrected": attack.corrected()}
             found["ir_as_published"] = attack.drawn_shortfall()
-            if not auction.learned.deterministic:
+            if not attack.auction.learned.deterministic:
                 found["luck"] = attack.luck()
         row: Row = {"market": market.name, "auction": what["auction"], "rule": what["rule"]}
         for key, values in found.items():

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from flmarket_sim.auctions import named
+from flmarket_sim.auctions.auction import Differentiable
 from flmarket_sim.errors import InputError
 from flmarket_sim.paper.published_attack import Attack
 from flmarket_sim.scenario.model import Scenario
@@ -38,7 +39,11 @@ class PublishedRegret:
     ) -> None:
         effort_of(effort)
         self.auctions: dict[str, Any] = {name: named(name) for name in auctions}
-        wrong = [name for name, auction in self.auctions.items() if not hasattr(auction, "relaxed")]
+        wrong = [
+            name
+            for name, auction in self.auctions.items()
+            if not isinstance(auction, Differentiable)
+        ]
         if wrong:
             raise InputError(
                 f"{wrong[0]!r} has no network that an attack could follow: choose regretnet, m-regretnet or dm-regretnet"

@@ -14,6 +14,7 @@ import pydantic
 from pydantic import BaseModel
 
 from flmarket_sim.errors import DataError, InputError, ScenarioError, shortened, shown
+from flmarket_sim.learning.partitions import ChecksCounts
 from flmarket_sim.plugins import registry
 from flmarket_sim.plugins.registry import Registry
 from flmarket_sim.randomness import Streams
@@ -170,7 +171,7 @@ def _population_problems(scenario: Scenario) -> list[Problem]:
     partition = registry.partitions.create(
         scenario.owners.partition.name, **scenario.owners.partition.options
     )
-    if not hasattr(partition, "check"):
+    if not isinstance(partition, ChecksCounts):
         return []
     try:
         partition.check(source.class_counts(Streams(scenario.seed)), scenario.owners.count)

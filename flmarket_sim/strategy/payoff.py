@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from flmarket_sim.auctions.auction import Auction, records_sold
+from flmarket_sim.auctions.auction import Auction, StatesChances, records_sold
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners import valuation
 from flmarket_sim.owners.bids import BidBatch, Profiles
@@ -67,7 +67,7 @@ class Payoff:
         self.owner, self.samples, self.group = owner, samples, group
         self.seed, self.draws = seed, draws
         self.random = draws_numbers(auction, reported, budget)
-        self.sampled = self.random and not hasattr(auction, "expected")
+        self.sampled = self.random and not isinstance(auction, StatesChances)
         self._liar = np.repeat(owner, samples)
         self._step_cost = truth.rate * truth.data_size * truth.privacy_budget
 
@@ -181,7 +181,7 @@ def expected_utility(
 ) -> tuple[Floats, Floats]:
     """(K, n) mean utility of everybody under these reports, and the mean true value of what she sells: the paper's c."""
     random = draws_numbers(auction, bids, budget)
-    if random and hasattr(auction, "expected"):
+    if random and isinstance(auction, StatesChances):
         chance, payment = auction.expected(bids, budget)
         levels = chance.shape[2] - 1
         lots = [

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.auctions.auction import Auction
+from flmarket_sim.auctions.auction import Auction, Differentiable, certified_parts
 from flmarket_sim.owners.bids import BidBatch, Profiles
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.strategy import candidates
@@ -90,7 +90,7 @@ def best_reports(
             group=group,
             seed=seed,
         )
-        certified = "data_size" in getattr(auction, "certified", ())
+        certified = "data_size" in certified_parts(auction)
         liars = Liars.of(truth, reported, budget, np.asarray(owner), samples, certified)
         search = _Search(payoff, liars, effort_of(effort), Streams(seed).generator(Purpose.SEARCH))
         if start is not None:
@@ -120,7 +120,7 @@ class _Search:
             self.consider("neighbours", candidates.neighbours(liars, effort))
         self.consider("random", candidates.at_random(liars, effort.random, self.rng))
         self._refine()
-        if hasattr(auction, "relaxed"):
+        if isinstance(auction, Differentiable):
             for start in self._starts(effort.ascents):
                 self.consider(
                     "gradient", ascended(auction, self.payoff, liars, start, effort.steps)

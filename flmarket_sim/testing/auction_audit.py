@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from flmarket_sim.auctions.auction import claims_of
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Purpose, Streams
@@ -264,10 +265,9 @@ def promised_by(auction: Any, name: str, owners: str) -> str:
     if owners == "all" or name in BY_CONTRACT:
         return "contract"
     covering = ("any", "single-minded") if owners == "single-minded" else ("any",)
-    for attribute, source in (("guarantees", "guarantee"), ("claims", "claim")):
-        if getattr(auction, attribute, {}).get(name) in covering:
-            return source
-    return ""
+    if getattr(auction, "guarantees", {}).get(name) in covering:
+        return "guarantee"
+    return "claim" if claims_of(auction).get(name) in covering else ""
 
 
 def _tried(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flmarket_sim.auctions.auction import Outcome, records_sold
+from flmarket_sim.auctions.auction import Outcome, StatesChances, records_sold
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.testing.trial_markets import Floats
@@ -61,7 +61,7 @@ class AuctionUnderTest:
 
     @property
     def has_expected(self) -> bool:
-        return hasattr(self.auction, "expected")
+        return isinstance(self.auction, StatesChances)
 
     @property
     def sampled(self) -> bool:

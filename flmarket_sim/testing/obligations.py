@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flmarket_sim.auctions.auction import Outcome, check_outcome
+from flmarket_sim.auctions.auction import Outcome, check_outcome, claims_of
 from flmarket_sim.errors import ContractError, FlmarketError
 from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.testing.auction_under_test import DRAWS, AuctionUnderTest
@@ -33,12 +33,12 @@ EXTREMES = (0.0, 1e3)  # factors of an owner's values under which draws must sta
 
 def declarations(auction: Any) -> str:
     """What is wrong with `guarantees` and `claims`; empty if nothing."""
-    for attribute in ("guarantees", "claims"):
-        said = getattr(auction, attribute, {} if attribute == "claims" else None)
-        if not isinstance(said, dict):
-            return f"`{attribute}` must be a dict of properties, got {said!r}"
-        allowed = (*CLASSES, "none")
-        for key, value in said.items():
+    allowed = (*CLASSES, "none")
+    declared = {"guarantees": getattr(auction, "guarantees", None), "claims": claims_of(auction)}
+    for attribute, properties in declared.items():
+        if not isinstance(properties, dict):
+            return f"`{attribute}` must be a dict of properties, got {properties!r}"
+        for key, value in properties.items():
             if key not in KEYS:
                 return f"`{attribute}` has {key!r}; known are {', '.join(KEYS)}"
             if value not in allowed:

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
+from flmarket_sim.auctions.auction import Floats, Offer, Outcome, check_budget
 from flmarket_sim.auctions.learned.favourite import TABLE, Claim, Reading, favourite
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.bids import BidBatch
@@ -24,22 +24,6 @@ from flmarket_sim.threads import one_torch_thread
 
 CHUNK = 2048  # markets asked at once
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Offer:
-    """What the next owner of each of K markets is offered.
-
-    owner         (K,) her column
-    privacy_loss  (L,) knots of the curve (certified), or the losses on offer (reported)
-    payment       (K, L) what they pay: straight between knots from 0 at 0 (certified); for one record (reported)
-    money         (K,) what is left of the budgets: no sale is paid more
-    """
-
-    owner: Ints
-    privacy_loss: Floats
-    payment: Floats
-    money: Floats
 
 
 @dataclass(frozen=True)

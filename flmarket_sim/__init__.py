@@ -1,17 +1,31 @@
-"""A laboratory for markets of locally private gradients (FL-Market, IEEE BigData 2022)."""
+"""A laboratory for markets of locally private gradients (FL-Market, IEEE BigData 2022).
 
-from flmarket_sim import aggregation, auctions, privacy, strategy
-from flmarket_sim.errors import FlmarketError
-from flmarket_sim.eventlog import read_events, read_ledger, read_owners, read_run, sql, write_view
-from flmarket_sim.market.simulation import Run, resume, run
-from flmarket_sim.owners.bids import BidBatch, Profiles
-from flmarket_sim.owners.population import draw_markets, draw_profiles
-from flmarket_sim.scenario.model import Scenario
-from flmarket_sim.scenario.scenario_file import load_scenario
-from flmarket_sim.sweep.paired_differences import paired_differences
-from flmarket_sim.sweep.sweep_folder import read_sweep
-from flmarket_sim.sweep.sweep_plan import load_sweep
-from flmarket_sim.sweep.sweep_runs import run_sweep
+Names are imported when they are first used, so that `import flmarket_sim` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flmarket_sim import aggregation, auctions, privacy, strategy
+    from flmarket_sim.errors import FlmarketError
+    from flmarket_sim.eventlog import (
+        read_events,
+        read_ledger,
+        read_owners,
+        read_run,
+        sql,
+        write_view,
+    )
+    from flmarket_sim.market.simulation import Run, resume, run
+    from flmarket_sim.owners.bids import BidBatch, Profiles
+    from flmarket_sim.owners.population import draw_markets, draw_profiles
+    from flmarket_sim.scenario.model import Scenario
+    from flmarket_sim.scenario.scenario_file import load_scenario
+    from flmarket_sim.sweep.paired_differences import paired_differences
+    from flmarket_sim.sweep.sweep_folder import read_sweep
+    from flmarket_sim.sweep.sweep_plan import load_sweep
+    from flmarket_sim.sweep.sweep_runs import run_sweep
 
 __version__ = "0.1.0"
 
@@ -41,3 +55,40 @@ __all__ = [
     "strategy",
     "write_view",
 ]
+
+_MODULES = {  # public name: the module that defines it, within this package
+    "BidBatch": "owners.bids",
+    "FlmarketError": "errors",
+    "Profiles": "owners.bids",
+    "Run": "market.simulation",
+    "Scenario": "scenario.model",
+    "draw_markets": "owners.population",
+    "draw_profiles": "owners.population",
+    "load_scenario": "scenario.scenario_file",
+    "load_sweep": "sweep.sweep_plan",
+    "paired_differences": "sweep.paired_differences",
+    "read_events": "eventlog",
+    "read_ledger": "eventlog",
+    "read_owners": "eventlog",
+    "read_run": "eventlog",
+    "read_sweep": "sweep.sweep_folder",
+    "resume": "market.simulation",
+    "run": "market.simulation",
+    "run_sweep": "sweep.sweep_runs",
+    "sql": "eventlog",
+    "write_view": "eventlog",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

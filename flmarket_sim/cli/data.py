@@ -7,14 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from flmarket_sim.cli.app import LOOK
 from flmarket_sim.cli.output import AsJson, print_json, print_rows, stderr, stdout
 from flmarket_sim.errors import DataError
 from flmarket_sim.plugins import registry
 
-app = typer.Typer(
-    help="Data sets: which there are, whether they are here, and getting them.",
-    no_args_is_help=True,
-)
+app = typer.Typer(help="List, fetch and check data sets.", no_args_is_help=True, **LOOK)
 
 
 @app.command(name="list")

@@ -10,10 +10,11 @@ from typing import Annotated, Literal
 import typer
 from rich.table import Table
 
+from flmarket_sim.cli.app import LOOK
 from flmarket_sim.cli.output import AsJson, print_json, progress, stdout
 
 app = typer.Typer(
-    help="Privacy: an audit of the noise, and the ledger of a run.", no_args_is_help=True
+    help="Audit the noise, or show the privacy ledger of a run.", no_args_is_help=True, **LOOK
 )
 
 

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from flmarket_sim.cli.crew import Cluster, ClusterOptions, ClusterWait, Workers, crew_from
 from flmarket_sim.cli.output import (
     AsJson,
     Overrides,
-    cores,
     print_json,
     progress,
     result_folder,
     stderr,
     stdout,
 )
-from flmarket_sim.errors import FlmarketError, InputError
-
-if TYPE_CHECKING:
-    from flmarket_sim.experiments.worker_processes import Crew
+from flmarket_sim.errors import FlmarketError
 
 
 def sweep(
@@ -28,28 +25,10 @@ def sweep(
         Path, typer.Argument(metavar="SCENARIO", help="A scenario file with a [sweep] table.")
     ],
     overrides: Overrides = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Processes; by default one a core. With --cluster slurm: jobs; by default one.",
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS|local|slurm", help="Run on Dask workers; docs/clusters.md says how."
-        ),
-    ] = None,
-    cluster_options: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--cluster-option", metavar="KEY=VALUE", help="Of a SLURM job, e.g. memory=8GB."
-        ),
-    ] = None,
-    cluster_wait: Annotated[
-        float, typer.Option(min=1.0, help="Seconds that a cluster may be without a worker.")
-    ] = 300.0,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    cluster_options: ClusterOptions = None,
+    cluster_wait: ClusterWait = 300.0,
     plan: Annotated[bool, typer.Option("--plan", help="Print the table of runs and stop.")] = False,
     out: Annotated[
         Path | None,
@@ -69,16 +48,14 @@ def sweep(
     if plan and as_json:
         print_json(report.plan_rows(planned, finished))
         return
-    if cluster is None and cluster_options:
-        raise InputError("--cluster-option needs --cluster slurm")
+    crew = crew_from(workers, cluster, cluster_options, cluster_wait)
     if plan or not as_json:
         (stdout if plan else stderr).print(report.plan_table(planned, finished))
     if plan:
         return
-    crew = None if cluster is None else _crew(cluster, workers, cluster_options or [], cluster_wait)
     try:
         with progress(planned.name, "runs") as tell:
-            summary = run_sweep(planned, folder, workers or cores(), tell, crew)
+            summary = run_sweep(planned, folder, progress=tell, crew=crew)
     except KeyboardInterrupt:
         raise FlmarketError(
             f"interrupted; what is done is in {folder}, and the same command goes on from there"
@@ -97,22 +74,3 @@ def sweep(
         stdout.print(report.render(summary, planned, str(folder)))
     if failed:
         raise typer.Exit(1)
-
-
-def _crew(where: str, workers: int | None, options: list[str], wait: float) -> Crew:
-    try:
-        from flmarket_sim.experiments.dask_places import crew_at
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] == "flmarket_sim":
-            raise
-        raise InputError(
-            f"--cluster needs {error.name}, which is not here: pip install 'flmarket-sim[cluster]'"
-        ) from None
-    workers = cores() if where == "local" and workers is None else workers
-    return crew_at(
-        where,
-        workers,
-        options,
-        wait,
-        lambda text: stderr.print(text, highlight=False, markup=False, soft_wrap=True),
-    )

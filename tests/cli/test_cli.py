@@ -223,8 +223,3 @@ def test_a_run_that_is_asked_to_stop_completes_its_files(tmp_path):
     assert process.returncode == 1 and "interrupted" in told
     assert fm.read_run(tmp_path / "run")["outcome"] == "interrupted"
     assert fm.read_events(tmp_path / "run", "round").num_rows > 0
-
-
-def test_importing_the_package_does_not_import_torch():
-    code = "import sys, flmarket_sim, flmarket_sim.cli.app; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

@@ -1,0 +1,71 @@
+"""The options that say where tasks run, shared by every command with many tasks.
+
+A command takes the four options by their types below and passes them to `crew_from`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flmarket_sim.cli.output import cores, stderr
+from flmarket_sim.errors import InputError
+
+if TYPE_CHECKING:
+    from flmarket_sim.experiments.worker_processes import Crew
+
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Processes; by default one a core. With --cluster slurm: jobs; by default one."
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS|local|slurm", help="Run on Dask workers; docs/clusters.md says how."
+    ),
+]
+ClusterOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cluster-option", metavar="KEY=VALUE", help="Option of a SLURM job, e.g. memory=8GB."
+    ),
+]
+ClusterWait = Annotated[
+    float, typer.Option(min=1.0, help="Seconds that a cluster may be without a worker.")
+]
+
+
+def crew_from(
+    workers: int | None,
+    cluster: str | None = None,
+    cluster_options: list[str] | None = None,
+    cluster_wait: float = 300.0,
+) -> Crew:
+    """The crew that the options describe: processes of this machine, or Dask workers."""
+    if cluster is not None:
+        return _dask_crew(cluster, workers, cluster_options or [], cluster_wait)
+    if cluster_options:
+        raise InputError("--cluster-option needs --cluster slurm")
+    from flmarket_sim.experiments.worker_processes import Processes
+
+    return Processes(workers or cores())
+
+
+def _dask_crew(where: str, workers: int | None, options: list[str], wait: float) -> Crew:
+    try:
+        from flmarket_sim.experiments.dask_places import crew_at
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] == "flmarket_sim":
+            raise
+        raise InputError(
+            f"--cluster needs {error.name}, which is not here: pip install 'flmarket-sim[cluster]'"
+        ) from None
+    workers = cores() if where == "local" and workers is None else workers
+    return crew_at(where, workers, options, wait, _print_plain)
+
+
+def _print_plain(text: str) -> None:
+    stderr.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,49 @@
+"""`flmarket evaluate`: compare auctions on the same markets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flmarket_sim.cli.output import AsJson, Overrides, print_json, progress, stdout
+
+
+def evaluate(
+    auctions: Annotated[
+        list[str], typer.Argument(metavar="AUCTION...", help="NAME, NAME@WEIGHTS or module:Class.")
+    ],
+    scenario: Annotated[Path, typer.Option(help="The market that profiles are drawn from.")],
+    rule: Annotated[str, typer.Option(help="Aggregation rule.")] = "opt-aggr",
+    budgets: Annotated[
+        str,
+        typer.Option(help="Budget factors: low:high:step, one number, or 'uniform' in [0.1, 2]."),
+    ] = "0.1:2.0:0.1",
+    profiles: Annotated[int, typer.Option(min=2, help="Markets at each budget factor.")] = 1000,
+    regret: Annotated[
+        int, typer.Option(min=0, help="Markets of them to search for lies; 0: none.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    figure: Annotated[
+        Path | None, typer.Option(help="Also draw the error bounds (.png, .svg or .pdf).")
+    ] = None,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare auctions on the same markets: error, spending, individual rationality, regret, ratio to first-best."""
+    from flmarket_sim.auctions import named
+    from flmarket_sim.report import evaluation_table as report
+    from flmarket_sim.scenario.scenario_file import load_scenario
+    from flmarket_sim.studies.evaluation import sweep
+
+    made = {name: named(name) for name in auctions}
+    market = load_scenario(scenario, overrides or ())
+    with progress("evaluate", "budgets") as tell:
+        scores = sweep(made, market, report.factors(budgets), profiles, rule, regret, seed, tell)
+    if figure is not None:
+        report.draw(scores, figure)
+    if as_json:
+        print_json([score.as_dict() for score in scores])
+    else:
+        stdout.print(report.table(scores))

@@ -1,0 +1,70 @@
+"""`flmarket list`: the names that a scenario can use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flmarket_sim.cli.output import AsJson, print_json, print_rows
+from flmarket_sim.errors import InputError
+from flmarket_sim.plugins import registry
+
+_LISTED = {
+    "auctions": registry.auctions,
+    "aggregation": registry.aggregation,
+    "behaviours": registry.behaviours,
+    "datasets": registry.datasets,
+    "partitions": registry.partitions,
+    "delays": registry.delays,
+    "models": registry.models,
+    "studies": registry.studies,
+}
+
+
+def list_(
+    what: Annotated[str, typer.Argument(help=f"One of {', '.join(_LISTED)}, scenarios.")],
+    as_json: AsJson = False,
+) -> None:
+    """Names that scenarios can use, and the scenarios that are here; where none are, those that come with flmarket."""
+    if what == "scenarios":
+        rows = _scenarios()
+    elif what in _LISTED:
+        rows = [_described(_LISTED[what], name) for name in _LISTED[what].names()]
+    else:
+        raise InputError(
+            f"there is no list of {what!r}; choose one of {', '.join(_LISTED)}, scenarios"
+        )
+    if as_json:
+        print_json(rows)
+        return
+    print_rows(rows)
+
+
+def _described(known: registry.Registry, name: str) -> dict[str, str]:
+    cls = known.get(name)
+    skip = 2 if known is registry.models else 0
+    options = registry.options_model(cls, skip).model_fields
+    row = {"name": name, "about": known.describe(name), "options": ", ".join(options)}
+    if hasattr(cls, "guarantees"):
+        row["guarantees"] = ", ".join(
+            f"{what.replace('_', ' ')}: {who}" for what, who in cls.guarantees.items()
+        )
+    return row
+
+
+def _scenarios() -> list[dict[str, str]]:
+    from flmarket_sim.errors import ScenarioError
+    from flmarket_sim.scenario.scenario_file import load_scenario
+    from flmarket_sim.scenario.shipped import scenario_names
+
+    here = [str(path) for path in sorted(Path("scenarios").rglob("*.toml"))]
+    rows = []
+    for name in here or scenario_names():
+        try:
+            about = load_scenario(name).description
+        except ScenarioError:
+            about = "not valid: run 'flmarket validate' on it"
+        rows.append({"scenario": name, "about": about})
+    return rows

@@ -1,0 +1,52 @@
+"""`flmarket run`: simulate a scenario."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flmarket_sim.cli.output import AsJson, Overrides, free_folder, print_json, progress, stdout
+from flmarket_sim.cli.resume import interrupted
+from flmarket_sim.cli.view import run_view
+
+ScenarioFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SCENARIO", help="A scenario file, or a shipped one by name: quickstart."
+    ),
+]
+
+
+def run(
+    scenario: ScenarioFile,
+    overrides: Overrides = None,
+    seed: Annotated[int | None, typer.Option(help="Another seed.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Directory for the run; new or empty.")] = None,
+    view: Annotated[
+        str | None,
+        typer.Option(help="Write only what broker, buyer, buyer:NAME or owner:17 sees of it."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate a scenario and write every event to Parquet."""
+    from flmarket_sim.market import simulation
+    from flmarket_sim.report.run_summary import render, summarise
+    from flmarket_sim.scenario.scenario_file import load_scenario
+
+    settings = list(overrides or ()) + ([] if seed is None else [f"seed={seed}"])
+    loaded = load_scenario(scenario, settings)
+    if view is not None:
+        run_view(loaded, view, out or free_folder(f"{loaded.name}-{view}", "view"), as_json)
+        return
+    folder = out or free_folder(loaded.name, loaded.digest())
+    try:
+        with progress(loaded.name) as report:
+            finished = simulation.run(loaded, folder, progress=report)
+    except KeyboardInterrupt:
+        raise interrupted(folder, loaded.repeatable) from None
+    if as_json:
+        print_json(summarise(finished.path) | {"scenario_sha256": finished.info["scenario_sha256"]})
+    else:
+        stdout.print(render(finished.path))

@@ -1,0 +1,98 @@
+"""`flmarket train`: train a learned auction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from flmarket_sim.cli.output import AsJson, Overrides, print_json, progress, stdout
+from flmarket_sim.errors import FlmarketError, InputError
+
+
+def train(
+    mechanism: Annotated[
+        str, typer.Argument(help="regretnet, m-regretnet, dm-regretnet or seq-price.")
+    ],
+    scenario: Annotated[Path, typer.Option(help="The market to train for.")],
+    out: Annotated[
+        Path, typer.Option(help="File for the weights (.safetensors); metrics go beside it.")
+    ],
+    rule: Annotated[str, typer.Option(help="opt-aggr or convl-aggr.")] = "opt-aggr",
+    preset: Annotated[
+        str,
+        typer.Option(
+            help="fast, paper (the paper's hyperparameters; hours), or general (seq-price: wider prior)."
+        ),
+    ] = "fast",
+    size: Annotated[
+        str, typer.Option(help="seq-price: are data sizes certified or reported?")
+    ] = "certified",
+    also: Annotated[
+        list[Path] | None, typer.Option(help="seq-price: further markets to train for.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1)] = 0,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Training steps, if not the preset's.")
+    ] = None,
+    levels: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="M, if not the mechanism's.")
+    ] = None,
+    threads: Annotated[
+        int, typer.Option(min=1, max=1024, help="Threads; the same number gives the same weights.")
+    ] = 1,
+    overrides: Overrides = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a learned auction. A training that was stopped is taken up again where it was."""
+    import torch
+
+    from flmarket_sim.scenario.scenario_file import load_scenario
+    from flmarket_sim.training import regretnet_training, seq_price_training
+
+    if out.suffix != ".safetensors":
+        raise InputError(f"--out must end in .safetensors, got {out}")
+    if not out.parent.is_dir():
+        raise InputError(f"there is no folder {out.parent}")
+    if out.is_dir():
+        raise InputError(f"{out} is a directory; --out names the file for the weights")
+    torch.set_num_threads(threads)
+    market = load_scenario(scenario, overrides or ())
+    if mechanism != seq_price_training.NAME and (also or size != "certified"):
+        raise InputError(f"--also and --size are for {seq_price_training.NAME} only")
+    trainer: Any = regretnet_training
+    more: dict[str, Any] = {}
+    if mechanism == seq_price_training.NAME:
+        trainer, more = (
+            seq_price_training,
+            {"size": size, "also": [load_scenario(path, overrides or ()) for path in also or ()]},
+        )
+    settings = trainer.preset(preset, mechanism)
+    if steps is not None:
+        settings = replace(settings, steps=steps)
+    try:
+        with progress(mechanism, "steps") as report:
+            learned = trainer.train(
+                mechanism,
+                market,
+                rule,
+                out,
+                settings,
+                seed=seed,
+                levels=levels,
+                progress=report,
+                **more,
+            )
+    except KeyboardInterrupt:
+        raise FlmarketError("interrupted; the same command goes on from the last epoch") from None
+    metrics = learned.facts["metrics"]
+    if as_json:
+        print_json({"weights": str(out)} | learned.facts)
+    else:
+        stdout.print(
+            f"{out}: " + ", ".join(f"{key} {value:.4g}" for key, value in metrics.items()),
+            highlight=False,
+            markup=False,
+        )

@@ -27,9 +27,8 @@ class SampledPrice:
 
     def decide(self, bids, budget, rng):
         markets, n = bids.shape
-        order = rng.random(bids.shape).argsort(
-            axis=1
-        )  # drawn for every market, whatever the bids are
+        draws = rng.random(bids.shape)  # the same numbers whatever the bids are
+        order = draws.argsort(axis=1)
         loss, payment = np.zeros(bids.shape), np.zeros(bids.shape)
         if n < 2:
             return Outcome(loss, payment)

@@ -117,3 +117,15 @@ def test_a_cautious_behaviour_carries_its_parts_over_a_checkpoint():
     second = registry.behaviours.create("cautious:Cautious")
     second.restore(first.state())
     assert np.array_equal(second.part, first.part)
+
+
+def test_the_study_finds_less_error_with_more_bidders():
+    command = next(command for command in COMMANDS if command.startswith("study "))
+    auctions = 'study.auctions=["all-in-critical", "proportional-share"]'
+    small = [auctions, "study.profiles=50", "study.bidders=[5, 40]"]
+    scenario = fm.load_scenario(command.split()[1], small)
+    study = registry.studies.create(scenario.study.name, **scenario.study.options)
+    finding = study.run(scenario, lambda done, total: None)
+    errors = {(row["auction"], row["bidders"]): row["error"] for row in finding.rows}
+    assert len(errors) == 4 and len(finding.sentences) == 2
+    assert all(errors[name, 40] < errors[name, 5] for name, _ in errors)

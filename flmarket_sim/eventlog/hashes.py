@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flmarket_sim.eventlog.schema import Column
+from flmarket_sim.eventlog.record import Column
 
 
 class KindHash:

@@ -1,11 +1,5 @@
 """Writes events to Parquet: a part of every kind each million events or so, the same bytes for the same events.
 
-Three ways to log, each as cheap as what it is for:
-
-    row      one event with its values: what happens once a round
-    block    many events at one moment: what the broker says to many owners
-    table    rows that may happen, one by one, each at its own time: what the owners of a round do
-
 A part is complete when it appears, and where one ends depends on the events alone. What is in no part yet is in a journal, at most
 about a second old; that depends on the clock, and is gone when the run is done.
 """
@@ -26,7 +20,9 @@ import pyarrow.parquet as pq
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.eventlog.hashes import KindHash
 from flmarket_sim.eventlog.journal import Journal, read_journal
-from flmarket_sim.eventlog.pending_events import EventTable, PendingEvents
+from flmarket_sim.eventlog.log import event_count
+from flmarket_sim.eventlog.pending_events import Block, PendingEvents, PendingTable
+from flmarket_sim.eventlog.record import Integers, Record
 from flmarket_sim.eventlog.schema import KINDS
 from flmarket_sim.storage.atomic_files import disk_error, write_whole
 
@@ -57,21 +53,33 @@ class ParquetLog:
         self.needed: int | None = None  # the journal that a checkpoint stands on
         self._noted = time.monotonic()
 
-    def row(self, kind: str, *values: Any) -> None:
-        """One event: time, round, buyer, sender, receiver, then the payload in the order of the schema."""
-        self.seq += 1
-        self.pending[kind].rows.append((self.seq, *values))
-
-    def block(self, kind: str, count: int, time: float, *values: Any) -> None:
-        """`count` events at one time; each value is an array of that length or one value for all."""
-        if count:
+    def write(
+        self,
+        record: Record,
+        *,
+        time: float,
+        round: int,
+        buyer: int,
+        sender: Integers,
+        receiver: Integers,
+    ) -> None:
+        """An event for each sender or receiver; see `Log`."""
+        cells = [round, buyer, sender, receiver, *record.cells()]
+        count, pending = event_count(sender, receiver), self.pending[record.kind]
+        if count is None:
+            self.seq += 1
+            pending.singles.append([self.seq, time, *cells])
+        elif count:
             seq = np.arange(self.seq + 1, self.seq + count + 1, dtype=np.uint64)
-            self.pending[kind].blocks.append((count, (seq, time, *values)))
+            pending.blocks.append(Block(count, [seq, time, *cells]))
             self.seq += count
 
-    def table(self, kind: str, *values: Any) -> EventTable:
-        """Events that may happen: round, buyer, sender, receiver and payload, each an array over them or one value."""
-        return EventTable(self, self.pending[kind], values)
+    def table(
+        self, record: Record, *, round: int, buyer: int, sender: Integers, receiver: Integers
+    ) -> PendingTable:
+        """Events that may happen; see `Log`."""
+        cells = [round, buyer, sender, receiver, *record.cells()]
+        return PendingTable(self, self.pending[record.kind], cells)
 
     @property
     def due(self) -> bool:

@@ -24,15 +24,9 @@ from numpy.typing import NDArray
 from flmarket_sim.errors import InputError, shown
 from flmarket_sim.eventlog.participants import Participant, parse_participant
 from flmarket_sim.eventlog.reader import event_files, read_part, read_run
-from flmarket_sim.eventlog.schema import ENVELOPE, KINDS, Seen
-from flmarket_sim.eventlog.visibility import (
-    BROKER,
-    BUYER,
-    OWNER,
-    columns_of_receiver,
-    columns_of_sender,
-    seen_by,
-)
+from flmarket_sim.eventlog.record import Role, Seen
+from flmarket_sim.eventlog.schema import ENVELOPE, KINDS
+from flmarket_sim.eventlog.visibility import columns_of_receiver, columns_of_sender, seen_by
 from flmarket_sim.owners import valuation
 from flmarket_sim.storage.atomic_files import disk_error, write_parquet, write_text
 from flmarket_sim.storage.result_folders import claim
@@ -90,7 +84,7 @@ def write_view(run: str | Path, who: str, out: str | Path) -> dict[str, Any]:
         kinds = {
             kind: _write_kind(files, out, kind, viewer, place, names, levels) for kind in KINDS
         }
-        if viewer.role == OWNER:
+        if viewer.role == Role.OWNER:
             for table in ("owners.parquet", "ledger.parquet"):
                 if (run / table).exists():
                     write_parquet(out / table, _own_row(run / table, viewer.number))
@@ -112,7 +106,7 @@ def public_scenario(scenario: dict[str, Any], viewer: Participant) -> dict[str, 
     """
     buyers = []
     for number, buyer in enumerate(scenario["buyers"] or [{"name": "buyer"}]):
-        own = viewer.role == BUYER and viewer.number == -2 - number
+        own = viewer.role == Role.BUYER and viewer.number == -2 - number
         terms = (*PUBLIC_TERMS, *OWN_TERMS) if own else PUBLIC_TERMS
         buyers.append(
             {"name": buyer["name"]} | {term: buyer.get(term) or scenario[term] for term in terms}
@@ -133,7 +127,7 @@ def _first_look(files: Files, viewer: Participant, secret: bytes) -> tuple[Place
         for table in _groups(files, kind):
             hers = _hers(table, kind, viewer)[0]
             seq.append(table.column("seq").to_numpy()[hers])
-            if viewer.role == BROKER:
+            if viewer.role == Role.BROKER:
                 sender, receiver = (
                     table.column(name).to_numpy() for name in ("sender", "receiver")
                 )
@@ -239,7 +233,7 @@ def _visible(
             values = pa.array(
                 [names.get(number, number) for number in values.to_pylist()], values.type
             )
-        elif (kind, column.name) == ("bid", "values") and viewer.role == BROKER:
+        elif (kind, column.name) == ("bid", "values") and viewer.role == Role.BROKER:
             values = spelled_out(table, levels)
         if pa.types.is_dictionary(
             values.type

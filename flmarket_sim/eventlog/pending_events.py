@@ -1,112 +1,140 @@
-"""Events of one kind on their way to a file: as they were logged, then as Arrow batches in order of `seq`."""
+"""Events of one kind before they are in a file: first as they were logged, then as Arrow batches in order of `seq`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from flmarket_sim.eventlog.schema import Column, arrow_schema, columns
+from flmarket_sim.eventlog.record import Column
+from flmarket_sim.eventlog.schema import arrow_schema, columns
 
 
-class EventTable:
-    """Rows of one kind, of which `happen` logs one."""
+class Block(NamedTuple):
+    """A number of events: each column has an array over them, or one value for all."""
 
-    __slots__ = ("happened", "log", "pending", "values")
+    events: int
+    cells: list[Any]
 
-    def __init__(self, log: Any, pending: PendingEvents, values: tuple[Any, ...]) -> None:
-        self.log, self.pending, self.values = log, pending, values
+
+class Numbering(Protocol):
+    """Counts the events of a log: `seq` is the number of the last one."""
+
+    seq: int
+
+
+class PendingTable:
+    """Events that may happen. `cells` are those of the columns after `seq` and `time`."""
+
+    __slots__ = ("cells", "happened", "log", "pending")
+
+    def __init__(self, log: Numbering, pending: PendingEvents, cells: list[Any]) -> None:
+        self.log, self.pending, self.cells = log, pending, cells
         self.happened: list[tuple[int, float, int]] = []
 
     def happen(self, row: int, time: float) -> None:
+        """Logs the event of a row at this time."""
         log = self.log
         log.seq = seq = log.seq + 1
         if not self.happened:
             self.pending.tables.append(self)
         self.happened.append((seq, time, row))
 
-    def as_block(self) -> tuple[int, tuple[Any, ...]]:
-        """What happened, as a block."""
+    def as_block(self) -> Block:
+        """The events that happened."""
         seq, time, row = zip(*self.happened, strict=True)
         rows = np.array(row)
-        picked = [v[rows] if isinstance(v, np.ndarray) else v for v in self.values]
-        return len(rows), (np.array(seq, dtype=np.uint64), np.array(time), *picked)
+        cells = [cell[rows] if isinstance(cell, np.ndarray) else cell for cell in self.cells]
+        return Block(len(rows), [np.array(seq, dtype=np.uint64), np.array(time), *cells])
 
 
 class PendingEvents:
-    """What is pending of one kind. Batches follow each other: all of an earlier one happened before all of a later one.
+    """The pending events of one kind. All events of a batch happened before all events of the next.
 
-    `noted` of the batches are in the journal.
+    `noted` is the number of batches that are in the journal.
     """
 
     def __init__(self, kind: str, buyers: tuple[str, ...], behaviours: tuple[str, ...]) -> None:
         self.columns = columns(kind, buyers, behaviours)
         self.schema = arrow_schema(kind, buyers, behaviours)
-        self.rows: list[tuple[Any, ...]] = []
-        self.blocks: list[tuple[int, tuple[Any, ...]]] = []
-        self.tables: list[EventTable] = []
+        self.singles: list[list[Any]] = []
+        self.blocks: list[Block] = []
+        self.tables: list[PendingTable] = []
         self.batches: list[pa.RecordBatch] = []
         self.noted = 0
 
     def gather(self) -> None:
-        """Makes a further batch of what was logged since the last time."""
+        """Makes a batch of the events that were logged since the last batch."""
         blocks = self.blocks + [table.as_block() for table in self.tables]
-        if blocks:
-            arrays = self._from_blocks(blocks)
-        elif self.rows:
-            arrays = [
-                _array(c, list(v))
-                for c, v in zip(self.columns, zip(*self.rows, strict=True), strict=True)
-            ]
-        else:
+        if self.singles:
+            blocks.append(self._as_block(self.singles))
+        if not blocks:
             return
+        arrays = self._arrays(blocks)
         self.batches.append(pa.RecordBatch.from_arrays(arrays, schema=self.schema))
         for table in self.tables:
             table.happened = []
-        self.rows, self.blocks, self.tables = [], [], []
+        self.singles, self.blocks, self.tables = [], [], []
 
     def whole(self) -> pa.Table | None:
-        """All that is pending in one piece, so that a file's bytes do not show how it came together."""
+        """All pending events in one piece, so that a file's bytes do not depend on the batches."""
         return pa.Table.from_batches(self.batches).combine_chunks() if self.batches else None
 
-    def _from_blocks(self, blocks: list[tuple[int, tuple[Any, ...]]]) -> list[pa.Array]:
-        """Columns of all blocks in order of `seq`. A value that one block gives for all its rows is repeated."""
-        assert not self.rows, "a kind is logged by rows or by blocks, not both"
-        counts = np.array([count for count, _ in blocks])
-        stacked: list[Any] = []
-        for cells in zip(*(values for _, values in blocks), strict=True):
-            if any(isinstance(cell, np.ndarray) for cell in cells):
-                parts = [
-                    c if isinstance(c, np.ndarray) else np.full(n, c)
-                    for c, n in zip(cells, counts, strict=True)
-                ]
-                stacked.append(np.concatenate(parts))
-            elif all(cell is None for cell in cells):
-                stacked.append(None)  # as null as can be
-            else:
-                stacked.append(np.repeat(np.array(cells), counts))
+    def _as_block(self, singles: list[list[Any]]) -> Block:
+        one_each, by_column = np.ones(len(singles), np.int64), zip(*singles, strict=True)
+        cells = [_stacked(c, v, one_each) for c, v in zip(self.columns, by_column, strict=True)]
+        return Block(len(singles), cells)
+
+    def _arrays(self, blocks: list[Block]) -> list[pa.Array]:
+        """The columns of all blocks in order of `seq`."""
+        counts = np.array([block.events for block in blocks])
+        by_column = zip(*(block.cells for block in blocks), strict=True)
+        stacked = [
+            _stacked(c, cells, counts) for c, cells in zip(self.columns, by_column, strict=True)
+        ]
         seq = stacked[0]
+        assert seq is not None
         if (seq[1:] < seq[:-1]).any():
             order = np.argsort(seq)
-            stacked = [None if column is None else column[order] for column in stacked]
-        rows = len(seq)
+            stacked = [None if values is None else values[order] for values in stacked]
         return [
-            _array(c, pa.nulls(rows, c.type) if v is None else v)
-            for c, v in zip(self.columns, stacked, strict=True)
+            _array(c, values, len(seq)) for c, values in zip(self.columns, stacked, strict=True)
         ]
 
 
-def _array(column: Column, values: Any) -> pa.Array:
+def _stacked(
+    column: Column, cells: tuple[Any, ...], counts: NDArray[np.int64]
+) -> NDArray[Any] | None:
+    """The values of a column over all blocks; None if all are null."""
+    constant = np.array([not isinstance(cell, np.ndarray) for cell in cells])
+    constants = [cell for cell in cells if not isinstance(cell, np.ndarray)]
+    if constant.all():
+        if all(cell is None for cell in cells):
+            return None
+        return np.repeat(_each(column, constants), counts)
+    arrays = np.concatenate([cell for cell in cells if isinstance(cell, np.ndarray)])
+    if not constants:
+        return arrays
+    repeated = np.repeat(_each(column, constants), counts[constant])
+    stacked = np.empty(int(counts.sum()), np.result_type(arrays, repeated))
+    is_repeated = np.repeat(constant, counts)
+    stacked[is_repeated], stacked[~is_repeated] = repeated, arrays
+    return stacked
+
+
+def _each(column: Column, cells: list[Any]) -> NDArray[Any]:
+    """One entry for each cell, also where a cell is a list."""
+    return np.fromiter(cells, object) if pa.types.is_list(column.type) else np.array(cells)
+
+
+def _array(column: Column, values: NDArray[Any] | None, count: int) -> pa.Array:
+    if values is None:
+        array = pa.nulls(count, column.type)
+    else:  # an array of objects has nulls or lists in it
+        plain = values.tolist() if values.dtype == object else values
+        array = pa.array(plain, type=column.type)
     if column.names is None:
-        if isinstance(values, pa.Array):
-            return values
-        if (
-            isinstance(values, np.ndarray) and values.dtype == object
-        ):  # a value that may be null, or a list
-            values = values.tolist()
-        return pa.array(values, type=column.type)
-    if isinstance(values, np.ndarray) and values.dtype == object:
-        values = values.tolist()
-    indices = values if isinstance(values, pa.Array) else pa.array(values, type=column.type)
-    return pa.DictionaryArray.from_arrays(indices, pa.array(column.names, pa.string()))
+        return array
+    return pa.DictionaryArray.from_arrays(array, pa.array(column.names, pa.string()))

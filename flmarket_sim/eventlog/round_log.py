@@ -1,61 +1,63 @@
-"""A log that keeps the `round` events and forgets the rest: for runs of which only totals are wanted."""
+"""A log that keeps the `round` events and counts the others, for runs of which only totals are used."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from flmarket_sim.eventlog.parquet_log import ParquetLog
-from flmarket_sim.eventlog.pending_events import EventTable
-from flmarket_sim.eventlog.schema import columns
+from flmarket_sim.eventlog.log import event_count
+from flmarket_sim.eventlog.record import Integers, Record
+from flmarket_sim.eventlog.schema import ENVELOPE, RoundRecord
 
 
-class RoundLog(ParquetLog):
-    """Takes every event as ParquetLog does and writes no file. The values of `rounds` are those that a file would have."""
+class RoundLog:
+    """A Log without files. The values of `rounds` are those that a file would have."""
+
+    due = False
 
     def __init__(self, buyers: tuple[str, ...]) -> None:
         self.seq = 0
         self.buyers = buyers
-        self.kept: list[tuple[Any, ...]] = []
+        self._rounds: list[dict[str, Any]] = []
 
-    def row(self, kind: str, *values: Any) -> None:
-        self.seq += 1
-        if kind == "round":
-            self.kept.append((self.seq, *values))
+    def write(
+        self,
+        record: Record,
+        *,
+        time: float,
+        round: int,
+        buyer: int,
+        sender: Integers,
+        receiver: Integers,
+    ) -> None:
+        count = event_count(sender, receiver)
+        self.seq += 1 if count is None else count
+        if isinstance(record, RoundRecord):
+            envelope = (self.seq, time, round, self.buyers[buyer], sender, receiver)
+            names = [column.name for column in (*ENVELOPE, *record.columns)]
+            self._rounds.append(dict(zip(names, (*envelope, *record.cells()), strict=True)))
 
-    def block(self, kind: str, count: int, time: float, *values: Any) -> None:
-        self.seq += count
-
-    def table(self, kind: str, *values: Any) -> EventTable:
-        return _Forgotten(self)
-
-    @property
-    def due(self) -> bool:
-        return False
+    def table(
+        self, record: Record, *, round: int, buyer: int, sender: Integers, receiver: Integers
+    ) -> CountedTable:
+        return CountedTable(self)
 
     def flush(self) -> None:
-        pass
+        """There are no files."""
 
     def note(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
+        """There are no files."""
 
     def rounds(self) -> list[dict[str, Any]]:
-        """One dict an event of kind `round`, as `read_events(run, "round").to_pylist()` gives them."""
-        names = [column.name for column in columns("round", self.buyers)]
-        rows = [dict(zip(names, values, strict=True)) for values in self.kept]
-        for row in rows:
-            row["buyer"] = self.buyers[row["buyer"]]
-        return rows
+        """A dict for each `round` event, as `read_events(run, "round").to_pylist()` gives them."""
+        return self._rounds
 
 
-class _Forgotten(EventTable):
-    """Rows that may happen and are only counted."""
+class CountedTable:
+    """Events that may happen and are only counted."""
 
-    __slots__ = ()
+    __slots__ = ("log",)
 
-    def __init__(self, log: ParquetLog) -> None:
+    def __init__(self, log: RoundLog) -> None:
         self.log = log
 
     def happen(self, row: int, time: float) -> None:

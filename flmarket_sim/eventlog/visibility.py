@@ -1,47 +1,31 @@
-"""Who in the market can see what of the log: who sends each kind to whom, and what follows for its columns."""
+"""Who in the market can see which columns of the log."""
 
 from __future__ import annotations
 
-from flmarket_sim.eventlog.schema import KINDS, Column, Seen
+from flmarket_sim.eventlog.record import Column, Record, Role, Seen
+from flmarket_sim.eventlog.schema import KINDS
 
-BUYER, BROKER, OWNER = "buyer", "broker", "owner"
-PARTIES: dict[str, tuple[tuple[str, str], ...]] = {  # kind -> who is sender, who is receiver
-    "announcement": ((BUYER, BROKER), (BROKER, OWNER)),
-    "bid": ((OWNER, BROKER),),
-    "allocation": ((BROKER, OWNER),),
-    "decision": ((OWNER, BROKER),),
-    "model": ((BROKER, OWNER),),
-    "gradient": ((OWNER, BROKER),),
-    "weight": ((BROKER, OWNER),),
-    "delivery": ((BROKER, BUYER),),
-    "payment": ((BUYER, BROKER), (BROKER, OWNER)),
-    "update": ((BUYER, BUYER),),
-    "late": ((OWNER, BROKER),),
-    "dropout": ((OWNER, BROKER),),
-    "round": ((BUYER, BUYER),),
-    "counterfactual": ((OWNER, BROKER),),
-    "transfer": ((OWNER, OWNER),),
-    "offer": ((BROKER, OWNER),),
+PARTIES: dict[str, tuple[tuple[Role, Role], ...]] = {  # kind -> roles of sender and receiver
+    record.kind: record.parties for record in Record.__subclasses__()
 }
-ORDER = (BUYER, BROKER, OWNER)
 
 
-def seen_by(kind: str, column: Column) -> tuple[str, ...]:
-    """The roles in the market that see a column, each in her own events only; nobody: an empty tuple."""
-    seeing: set[str] = set()
+def seen_by(kind: str, column: Column) -> tuple[Role, ...]:
+    """The roles that see a column, each in its own events only; an empty tuple means nobody."""
+    seeing: set[Role] = set()
     for sender, receiver in PARTIES[kind]:
         if column.seen is not Seen.NOBODY:
             seeing.add(sender)
         if column.seen is Seen.BOTH:
             seeing.add(receiver)
-    return tuple(role for role in ORDER if role in seeing)
+    return tuple(role for role in Role if role in seeing)
 
 
 def columns_of_sender(kind: str) -> tuple[str, ...]:
-    """Payload that the sender of an event sees of it. Without any, the event is none of hers."""
+    """Payload that the sender of an event sees of it. If there is none, the event is not hers."""
     return tuple(column.name for column in KINDS[kind] if column.seen is not Seen.NOBODY)
 
 
 def columns_of_receiver(kind: str) -> tuple[str, ...]:
-    """Payload that the receiver of an event sees of it. Without any, it never reaches her."""
+    """Payload that the receiver of an event sees. If there is none, it never reaches her."""
     return tuple(column.name for column in KINDS[kind] if column.seen is Seen.BOTH)

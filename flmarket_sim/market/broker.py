@@ -15,6 +15,17 @@ from flmarket_sim.aggregation.weighted_sum import weighted_sum
 from flmarket_sim.auctions.auction import Outcome, SellsInTurn, check_outcome
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog import BROKER, buyer_id
+from flmarket_sim.eventlog.record import Integers, Record
+from flmarket_sim.eventlog.schema import (
+    AllocationRecord,
+    AnnouncementRecord,
+    DeliveryRecord,
+    LateMessage,
+    LateRecord,
+    ModelRecord,
+    PaymentRecord,
+    WeightRecord,
+)
 from flmarket_sim.market.bills import Bill
 from flmarket_sim.market.counterfactuals import conclude, log_counterfactuals
 from flmarket_sim.market.mail import Inbox, Letter
@@ -39,7 +50,6 @@ from flmarket_sim.scenario.model import ResolvedBuyer
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-LATE_BID, LATE_DECISION, LATE_GRADIENT = range(3)  # schema.LATE_MESSAGES
 NOTHING = aggregation.ErrorBound(*(np.full(1, np.inf),) * 2, np.full(1, np.nan))
 
 
@@ -63,10 +73,7 @@ class Broker:
             world, self.index, announcement.round, self.model, self.auction, announcement.budget
         )
         asked = len(cohort.owners)
-        inboxes = tuple(
-            Inbox(env, self._too_late(cohort, what))
-            for what in (LATE_BID, LATE_DECISION, LATE_GRADIENT)
-        )
+        inboxes = tuple(Inbox(env, self._too_late(cohort, message)) for message in LateMessage)
         self._ask(cohort, announcement, inboxes)  # type: ignore[arg-type]
         bids: list[BidMessage] = yield from inboxes[0].collect(asked, market.bid_deadline)
 
@@ -100,7 +107,7 @@ class Broker:
         self, cohort: Cohort, announcement: Announcement, inboxes: tuple[Inbox, Inbox, Inbox]
     ) -> None:
         env = self.world.env
-        self._say("announcement", cohort, cohort.owners, announcement.budget)
+        self._log(cohort, cohort.owners, AnnouncementRecord(budget=announcement.budget))
         reached: dict[
             float, list[int]
         ] = {}  # whom it reaches at the same moment, one event reaches
@@ -129,7 +136,11 @@ class Broker:
         if outcome.data_size is not None:
             cohort.sell_records(slots, outcome.data_size[0])
         offers = Offers(slots, outcome.privacy_loss[0], outcome.payment[0])
-        self._say("allocation", cohort, cohort.owners[slots], offers.privacy_loss, offers.payment)
+        self._log(
+            cohort,
+            cohort.owners[slots],
+            AllocationRecord(privacy_loss=offers.privacy_loss, payment=offers.payment),
+        )
         if cohort.lies is not None and self.world.scenario.market.counterfactual:
             log_counterfactuals(cohort, self.auction, batch, budget, offers)
         delays = cohort.delays[ALLOCATE]
@@ -150,13 +161,17 @@ class Broker:
             np.array([announcement.budget]),
             self.world.scenario.market.decision_deadline,
         )
-        late = self._too_late(cohort, LATE_DECISION)
+        late = self._too_late(cohort, LateMessage.DECISION)
         offers, agreed = yield from sell_in_turn(
             cohort, self.auction, bids, batch, budget, deadline, late
         )
         outcome = Outcome(offers.privacy_loss[None], offers.payment[None])
         check_outcome(self.auction.name, outcome, batch, budget)
-        self._say("allocation", cohort, cohort.owners[slots], offers.privacy_loss, offers.payment)
+        self._log(
+            cohort,
+            cohort.owners[slots],
+            AllocationRecord(privacy_loss=offers.privacy_loss, payment=offers.payment),
+        )
         if cohort.lies is not None and self.world.scenario.market.counterfactual:
             log_counterfactuals(cohort, self.auction, batch, budget, offers)
         return offers, agreed
@@ -164,7 +179,7 @@ class Broker:
     def _broadcast(self, cohort: Cohort, broadcast: Broadcast, agreed: list[Decision]) -> None:
         size = 0 if broadcast.parameters is None else broadcast.parameters.nbytes
         receivers = cohort.owners[[decision.slot for decision in agreed]]
-        self._say("model", cohort, receivers, size)
+        self._log(cohort, receivers, ModelRecord(bytes=size))
         delays = cohort.delays[MODEL]
         for decision in agreed:
             decision.reply.send(broadcast, delays[decision.slot])
@@ -200,13 +215,10 @@ class Broker:
                 )
             weight = weights[0, rows]
             owed = float(offers.payment[rows].sum())
-            self._say(
-                "weight",
+            self._log(
                 cohort,
                 cohort.owners[offers.slots[rows]],
-                weight,
-                size[rows] / size.sum(),
-                loss[rows],
+                WeightRecord(weight=weight, share=size[rows] / size.sum(), privacy_loss=loss[rows]),
             )
             if gradients[0].gradient is not None:
                 combined = weighted_sum(weight, [message.gradient for message in gradients])  # type: ignore[misc]
@@ -217,10 +229,21 @@ class Broker:
             float(total.variance[0]),
             float(total.squared_bias[0]),
         )
-        world.log.row(
-            "delivery", world.env.now, cohort.round, self.index, BROKER, buyer_id(self.index),
-            bool(gradients), counts.delivered, owed, bound, variance, bias, true_error, true_bias, of_data,
-        )  # fmt: skip
+        self._log(
+            cohort,
+            buyer_id(self.index),
+            DeliveryRecord(
+                valid=bool(gradients),
+                gradients=counts.delivered,
+                owed=owed,
+                error_bound=bound,
+                variance=variance,
+                squared_bias=bias,
+                true_error=true_error,
+                true_squared_bias=true_bias,
+                bound_of_data=of_data,
+            ),
+        )
         reply = Letter(world.env)
         assert announcement.reply is not None
         delay = world.buyer_delays(self.index, cohort.round)[1]
@@ -252,21 +275,36 @@ class Broker:
     def pay(self, bill: Bill) -> None:
         """The buyer's money is there: each owner gets hers."""
         del self.world.bills[bill.buyer, bill.round]
-        now, count = self.world.env.now, len(bill.names)
-        self.world.log.block(
-            "payment", count, now, bill.round, bill.buyer, BROKER, bill.names, bill.amounts
+        self.world.log.write(
+            PaymentRecord(amount=bill.amounts),
+            time=self.world.env.now,
+            round=bill.round,
+            buyer=bill.buyer,
+            sender=BROKER,
+            receiver=bill.names,
         )
         self.world.ledger.earn(bill.people, bill.amounts)
 
-    def _say(self, kind: str, cohort: Cohort, receivers: Ints, *payload: Any) -> None:
-        log, now = self.world.log, self.world.env.now
-        log.block(kind, len(receivers), now, cohort.round, self.index, BROKER, receivers, *payload)
+    def _log(self, cohort: Cohort, receiver: Integers, record: Record) -> None:
+        """Logs what the broker tells these participants at this moment."""
+        self.world.log.write(
+            record,
+            time=self.world.env.now,
+            round=cohort.round,
+            buyer=self.index,
+            sender=BROKER,
+            receiver=receiver,
+        )
 
-    def _too_late(self, cohort: Cohort, what: int) -> Callable[[Any], None]:
+    def _too_late(self, cohort: Cohort, kind: LateMessage) -> Callable[[Any], None]:
         def refuse(message: Any) -> None:
-            sender = cohort.names[message.slot]
-            self.world.log.row(
-                "late", self.world.env.now, cohort.round, self.index, sender, BROKER, what
+            self.world.log.write(
+                LateRecord(message=kind),
+                time=self.world.env.now,
+                round=cohort.round,
+                buyer=self.index,
+                sender=cohort.names[message.slot],
+                receiver=BROKER,
             )
             message.reply.send(None, cohort.delays[ALLOCATE][message.slot])
 

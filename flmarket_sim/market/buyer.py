@@ -10,6 +10,13 @@ from numpy.typing import NDArray
 from simpy.events import Event
 
 from flmarket_sim.eventlog import BROKER, buyer_id
+from flmarket_sim.eventlog.record import Record
+from flmarket_sim.eventlog.schema import (
+    AnnouncementRecord,
+    PaymentRecord,
+    RoundRecord,
+    UpdateRecord,
+)
 from flmarket_sim.learning.model import BuyerModel, Evaluation, require_finite
 from flmarket_sim.market.broker import Broker
 from flmarket_sim.market.mail import Letter
@@ -39,21 +46,20 @@ class Buyer:
 
     def buy(self) -> Generator[Event, Any, None]:
         """All rounds that are not done yet, one after the other."""
-        env, log = self.world.env, self.world.log
-        me = buyer_id(self.index)
+        env = self.world.env
         for number in range(self.done, self.world.scenario.rounds):
             started = env.now
             budget = self.world.budget(self.spec.budget, self.index, number)
             to_broker, _, payment_delay = self.world.buyer_delays(self.index, number)
             reply = Letter(env)
-            log.block("announcement", 1, env.now, number, self.index, me, BROKER, budget)
+            self._log(AnnouncementRecord(budget=budget), number)
             arrival = env.timeout(
                 to_broker, Announcement(self.index, number, budget, self.parameters, reply)
             )
             arrival.callbacks.append(self.broker.receive)
             delivery: DeliveryMessage = yield reply
             if delivery.counts.delivered:
-                log.block("payment", 1, env.now, number, self.index, me, BROKER, delivery.owed)
+                self._log(PaymentRecord(amount=delivery.owed), number)
                 delivery.reply.send(Payment(delivery.owed), payment_delay)
             self._step(delivery.gradient)
             self._log_round(number, started, budget, delivery)
@@ -76,16 +82,44 @@ class Buyer:
     def _log_round(
         self, number: int, started: float, budget: float, delivery: DeliveryMessage
     ) -> None:
-        env, log = self.world.env, self.world.log
-        me = buyer_id(self.index)
-        found = self._evaluate(number)
-        loss, accuracy = (None, None) if found is None else (found.loss, found.accuracy)
-        recall = None if found is None else found.recall.tolist()
+        now = self.world.env.now
+        evaluation = self._evaluate(number)
+        loss = None if evaluation is None else evaluation.loss
+        accuracy = None if evaluation is None else evaluation.accuracy
+        recall = None if evaluation is None else evaluation.recall.tolist()
         valid = delivery.counts.delivered > 0
-        log.row("update", env.now, number, self.index, me, me, valid, loss, accuracy, recall)
-        truth = self.world.observed[self.index]
-        log.row(
-            "round", env.now, number, self.index, me, me, started, env.now, budget, *delivery.counts, delivery.owed,
-            truth.privacy_sold, truth.value_sold, valid, delivery.error_bound, delivery.variance, delivery.squared_bias,
-            truth.true_error, loss, accuracy, truth.bound_of_data,
-        )  # fmt: skip
+        truth, counts = self.world.observed[self.index], delivery.counts
+        update = UpdateRecord(valid=valid, loss=loss, accuracy=accuracy, recall=recall)
+        summary = RoundRecord(
+            started=started,
+            ended=now,
+            budget=budget,
+            asked=counts.asked,
+            bids=counts.bids,
+            winners=counts.winners,
+            accepted=counts.accepted,
+            delivered=counts.delivered,
+            spent=delivery.owed,
+            privacy_sold=truth.privacy_sold,
+            value_sold=truth.value_sold,
+            valid=valid,
+            error_bound=delivery.error_bound,
+            variance=delivery.variance,
+            squared_bias=delivery.squared_bias,
+            true_error=truth.true_error,
+            loss=loss,
+            accuracy=accuracy,
+            bound_of_data=truth.bound_of_data,
+        )
+        for record in (update, summary):
+            self._log(record, number, receiver=buyer_id(self.index))
+
+    def _log(self, record: Record, number: int, receiver: int = BROKER) -> None:
+        self.world.log.write(
+            record,
+            time=self.world.env.now,
+            round=number,
+            buyer=self.index,
+            sender=buyer_id(self.index),
+            receiver=receiver,
+        )

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from simpy.events import NORMAL
 
 from flmarket_sim.errors import FlmarketError, shortened
-from flmarket_sim.eventlog.parquet_log import ADVICE
+from flmarket_sim.eventlog.parquet_log import ADVICE, ParquetLog
 from flmarket_sim.market.bills import Bill
 from flmarket_sim.market.buyer import Buyer
 from flmarket_sim.market.mail import Letter
@@ -87,10 +87,10 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """Keeps the latest checkpoint of a running market in its directory."""
+    """Keeps the latest checkpoint of a running market beside its log."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / NAME
+    def __init__(self, log: ParquetLog) -> None:
+        self.log, self.path = log, log.folder.parent / NAME
         self._next = time.monotonic() + SECONDS
 
     def after_round(self, world: World, buyers: Sequence[Buyer], now: bool = False) -> None:
@@ -100,13 +100,13 @@ class Checkpoints:
             return
         if failing(world) or (bills := _money_under_way(world)) is None:
             return
-        world.log.note()
-        taken = _take(world, buyers, bills)
+        self.log.note()
+        taken = _take(world, self.log, buyers, bills)
         try:
             write_whole(self.path, lambda fresh: _write(fresh, taken))
         except OSError as error:
             raise disk_error(self.path, error, ADVICE) from error
-        world.log.stand_on(world.log.part)
+        self.log.stand_on(self.log.part)
         ended = time.monotonic()
         self._next = ended + max(SECONDS, (ended - began) / SHARE)
 
@@ -152,8 +152,9 @@ def _money_under_way(world: World) -> list[tuple[float, Bill]] | None:
     return [(entry[0], bills[id(entry[3])]) for entry in sorted(found, key=lambda entry: entry[:3])]
 
 
-def _take(world: World, buyers: Sequence[Buyer], bills: list[tuple[float, Bill]]) -> Checkpoint:
-    log = world.log
+def _take(
+    world: World, log: ParquetLog, buyers: Sequence[Buyer], bills: list[tuple[float, Bill]]
+) -> Checkpoint:
     facts = Facts(
         scenario_sha256=world.scenario.digest(),
         time=float(world.env.now),
@@ -176,9 +177,9 @@ def _take(world: World, buyers: Sequence[Buyer], bills: list[tuple[float, Bill]]
     return Checkpoint(facts, arrays)
 
 
-def restore(checkpoint: Checkpoint, world: World, buyers: Sequence[Buyer], where: Path) -> None:
+def restore(checkpoint: Checkpoint, world: World, buyers: Sequence[Buyer], log: ParquetLog) -> None:
     """Puts a new world, of the same scenario, where the old one was. Refuses a log that is not the one of then."""
-    facts, arrays = checkpoint.facts, checkpoint.arrays
+    facts, arrays, where = checkpoint.facts, checkpoint.arrays, log.folder.parent
     again = f"delete {where / NAME} and resume again: everything is simulated from the beginning, to the same bytes"
     if facts.scenario_sha256 != world.scenario.digest():
         raise FlmarketError(f"{where / NAME} is of another scenario; {again}")
@@ -188,15 +189,13 @@ def restore(checkpoint: Checkpoint, world: World, buyers: Sequence[Buyer], where
             and all(done <= world.scenario.rounds for done in facts.rounds)
         ):
             raise ValueError("it is ahead of its run")
-        world.log.restore(facts.log.part, facts.log.flushed, facts.log.seq)
+        log.restore(facts.log.part, facts.log.flushed, facts.log.seq)
         wrong = [
-            kind
-            for kind, digest in world.log.digests().items()
-            if facts.log.sha256.get(kind) != digest
+            kind for kind, digest in log.digests().items() if facts.log.sha256.get(kind) != digest
         ]
         if wrong:
             raise FlmarketError(
-                f"parts of {', '.join(wrong)} are damaged or missing in {world.log.folder}; delete these and {again}"
+                f"parts of {', '.join(wrong)} are damaged or missing in {log.folder}; delete these and {again}"
             )
         for column in LEDGER:
             owned = getattr(world.ledger, column)

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from flmarket_sim.auctions.auction import Auction, SellsInTurn, check_outcome, records_sold
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog import BROKER
+from flmarket_sim.eventlog.schema import CounterfactualRecord, DecisionReason, TransferRecord
 from flmarket_sim.market.cohort_misreports import CohortMisreports, Spoken
 from flmarket_sim.market.messages import Offers
-from flmarket_sim.market.owner import ACCEPTED, Cohort
+from flmarket_sim.market.owner import Cohort
 from flmarket_sim.market.sale_in_turn import replayed
 from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.owners.valuation import STEP
@@ -33,7 +34,7 @@ def log_counterfactuals(
     """
     assert cohort.lies is not None
     judged = cohort.judge(offers)
-    sells = (judged.reason == ACCEPTED) & (
+    sells = (judged.reason == DecisionReason.ACCEPTED) & (
         offers.privacy_loss > 0
     )  # in turn, whoever answered late sold nothing
     got = np.where(sells, offers.payment - judged.value, 0.0)
@@ -50,10 +51,19 @@ def log_counterfactuals(
                     )
                 )
     if found:
-        people, *columns = (np.array(column) for column in zip(*found, strict=True))
-        now, key = cohort.world.env.now, (cohort.round, cohort.buyer)
-        cohort.world.log.block(
-            "counterfactual", len(people), now, *key, people.astype(np.int64), BROKER, *columns
+        people, utility, truthful, loss, payment = map(np.array, zip(*found, strict=True))
+        cohort.world.log.write(
+            CounterfactualRecord(
+                utility=utility,
+                truthful_utility=truthful,
+                truthful_privacy_loss=loss,
+                truthful_payment=payment,
+            ),
+            time=cohort.world.env.now,
+            round=cohort.round,
+            buyer=cohort.buyer,
+            sender=people,
+            receiver=BROKER,
         )
 
 
@@ -122,7 +132,11 @@ def conclude(cohort: Cohort, lies: CohortMisreports, offers: Offers, delivered: 
             if shares and (transfers := behaviour.share(feedback)) is not None:
                 moved = check_transfers(behaviour.name, transfers, one.view)
                 world.ledger.transfer(*moved)
-                world.log.block(
-                    "transfer", len(moved.amount), world.env.now, cohort.round, cohort.buyer,
-                    moved.payer, moved.payee, moved.amount,
-                )  # fmt: skip
+                world.log.write(
+                    TransferRecord(amount=moved.amount),
+                    time=world.env.now,
+                    round=cohort.round,
+                    buyer=cohort.buyer,
+                    sender=moved.payer,
+                    receiver=moved.payee,
+                )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,18 @@ from simpy.events import Event
 
 from flmarket_sim.auctions.auction import Auction
 from flmarket_sim.eventlog import BROKER
+from flmarket_sim.eventlog.log import EventTable
+from flmarket_sim.eventlog.record import Record
+from flmarket_sim.eventlog.schema import (
+    BidRecord,
+    DecisionReason,
+    DropoutReason,
+    DropoutRecord,
+    DropoutStage,
+    GradientRecord,
+)
 from flmarket_sim.market.cohort_misreports import HONEST, CohortMisreports, step_shares, tell
+from flmarket_sim.market.judgement import Judgement, judge
 from flmarket_sim.market.ledger import JointAccount
 from flmarket_sim.market.mail import Inbox, Letter
 from flmarket_sim.market.messages import (
@@ -35,9 +46,6 @@ Ints = NDArray[np.int64]
 
 # messages between broker and owner, each with a delay of its own, and what else an owner draws in a round
 ANNOUNCE, BID, ALLOCATE, DECIDE, MODEL, GRADIENT, PAY, AVAILABLE, DROP = range(9)
-ACCEPTED, BELOW_COST, OVER_LIFETIME, NOTHING_LIKED = range(4)  # schema.DECISION_REASONS
-AWAY, SPENT, DROPPED = range(3)  # schema.DROPOUT_REASONS
-NO_BID, NO_GRADIENT = range(2)  # schema.DROPOUT_STAGES
 
 
 class Cohort:
@@ -63,13 +71,19 @@ class Cohort:
         self._draw_world()
         self._make_reports(auction, money)
         self.names: list[int] = self.owners.tolist()
+        reasons = np.array([-1 if reason is None else reason for reason in self.silent], np.int8)
+        self.absences = self._table(DropoutRecord(stage=DropoutStage.BID, reason=reasons))
+        self.dropouts = self._table(
+            DropoutRecord(stage=DropoutStage.GRADIENT, reason=DropoutReason.DROPPED_OUT)
+        )
         self.letters = _as_letters(self.reports)
         self.records = (
             self.reports.data_size
         )  # (s,) that a sale is of: all that she offers, unless the auction buys fewer
-        self._judged: OfferJudgement | None = None
+        self._judged: Judgement | None = None
         self._computed: Gradients | None = None
         self._sales: Offers
+        self.choose: Callable[[int, Any], None]
 
     def _draw_world(self) -> None:
         """Delays, absence and dropouts of every owner."""
@@ -84,7 +98,9 @@ class Cohort:
             uniform = np.zeros((n, DROP + 1))
         self.delays: list[list[float]] = world.delays(uniform[:, :AVAILABLE].T).tolist()
         away = uniform[:, AVAILABLE] >= spec.availability
-        self.silent: list[int | None] = [AWAY if gone else None for gone in away.tolist()]
+        self.silent: list[DropoutReason | None] = [
+            DropoutReason.AWAY if gone else None for gone in away.tolist()
+        ]
         self.drops: list[bool] = (uniform[:, DROP] < spec.dropout).tolist()
         speed = world.population.records_per_second
         self.compute: list[float] | None = None
@@ -100,7 +116,8 @@ class Cohort:
             left = world.ledger.remaining(self.owners)
             capped = left < budget
             for slot in np.flatnonzero(left <= 1e-9 * budget).tolist():
-                self.silent[slot] = SPENT if self.silent[slot] is None else self.silent[slot]
+                if self.silent[slot] is None:
+                    self.silent[slot] = DropoutReason.LIFETIME_BUDGET
             budget = np.where(capped, np.maximum(left, 1e-12), budget)
             levels = np.arange(1, values.shape[1] + 1) / values.shape[1]
             values = people.value(self.owners[:, None], budget[:, None] * levels)
@@ -125,10 +142,26 @@ class Cohort:
         if self.lies is not None:
             self._disguise(self.lies, spelled_out)
             return
-        self.bids = world.log.table(
-            "bid", self.round, self.buyer, self.owners, BROKER, people.family[self.owners],
-            people.rate[self.owners], budget, size, values[:, -1], spelled_out, None, None, None, None, None,
-        )  # fmt: skip
+        self.bids = self._table(
+            BidRecord(
+                family=people.family[self.owners],
+                rate=people.rate[self.owners],
+                privacy_budget=budget,
+                data_size=size,
+                value=values[:, -1],
+                values=spelled_out,
+                behaviour=None,
+                person=None,
+                true_privacy_budget=None,
+                true_data_size=None,
+                true_value=None,
+            )
+        )
+
+    def _table(self, record: Record) -> EventTable:
+        return self.world.log.table(
+            record, round=self.round, buyer=self.buyer, sender=self.owners, receiver=BROKER
+        )
 
     def _disguise(self, lies: CohortMisreports, spelled_out: Any) -> None:
         """Puts lies in the place of the truth. A person's names live where she lives: same delays, absence and dropouts."""
@@ -152,29 +185,37 @@ class Cohort:
         if spelled_out is not None:
             values = np.where(lying, values, spelled_out[origin])
         true_value = truth.values[origin, -1] * (lies.true_size / truth.data_size[origin])
-        self.bids = world.log.table(
-            "bid", self.round, self.buyer, self.owners, BROKER, lies.family, lies.rate, self.reports.privacy_budget,
-            self.reports.data_size.astype(np.int64), self.reports.values[:, -1], values,
-            _or_null(lies.code, lying), _or_null(self.people, self.people != self.owners),
-            _or_null(truth.privacy_budget[origin], lying), _or_null(lies.true_size.astype(np.int64), lying),
-            _or_null(true_value, lying),
-        )  # fmt: skip
+        self.bids = self._table(
+            BidRecord(
+                family=lies.family,
+                rate=lies.rate,
+                privacy_budget=self.reports.privacy_budget,
+                data_size=self.reports.data_size.astype(np.int64),
+                value=self.reports.values[:, -1],
+                values=values,
+                behaviour=_or_null(lies.code, lying),
+                person=_or_null(self.people, self.people != self.owners),
+                true_privacy_budget=_or_null(truth.privacy_budget[origin], lying),
+                true_data_size=_or_null(lies.true_size.astype(np.int64), lying),
+                true_value=_or_null(true_value, lying),
+            )
+        )
 
     @property
-    def judged(self) -> OfferJudgement:
+    def judged(self) -> Judgement:
         """How owners see the offers made to them so far."""
         assert self._judged is not None
         return self._judged
 
-    def judge(self, offers: Offers) -> OfferJudgement:
+    def judge(self, offers: Offers) -> Judgement:
         """How each owner sees the offer made to her, by rows of the offers."""
         if self._judged is None:
-            self._judged = OfferJudgement(self, offers)
+            self._judged = judge(self, offers)
         return self._judged
 
-    def sell_in_turn(self, judgement: OfferJudgement) -> None:
-        """Owners will see their offers one after the other; `judgement` fills up as they decide."""
-        self._judged = judgement
+    def sell_in_turn(self, judgement: Judgement, choose: Callable[[int, Any], None]) -> None:
+        """Owners will see menus one after the other; `choose(row, menu)` is an owner's choice, and fills `judgement`."""
+        self._judged, self.choose = judgement, choose
 
     def sell_records(self, slots: Ints, size: Floats) -> None:
         """The auction buys so many records of these owners."""
@@ -218,43 +259,6 @@ def _or_null(column: Any, known: Any) -> Any:
     return np.where(known, column.astype(object), None) if known.any() else None
 
 
-class OfferJudgement:
-    """Offers as their owners see them: `reason` to accept or decline, and the log's `decisions` to be."""
-
-    def __init__(self, cohort: Cohort, offers: Offers) -> None:
-        self.value = value = cohort.true_value(offers.slots, offers.privacy_loss)
-        self.reason = np.full(len(value), ACCEPTED, np.int8)
-        if cohort.world.scenario.owners.accept == "rational":
-            payment = offers.payment
-            if cohort.accounts:
-                payment = in_one_purse(cohort, offers)
-            self.reason[payment < value * (1 - 1e-9)] = BELOW_COST
-        self.accepted = self.reason == ACCEPTED
-        self.accepts: list[bool] = self.accepted.tolist()
-        self.loss: list[float] = offers.privacy_loss.tolist()
-        self.pays: list[float] = offers.payment.tolist()
-        self.decisions = cohort.world.log.table(
-            "decision", cohort.round, cohort.buyer, cohort.owners[offers.slots], BROKER,
-            self.accepted, self.reason, value,
-        )  # fmt: skip
-
-    def decline(self, row: int, reason: int) -> None:
-        self.reason[row], self.accepted[row] = reason, False
-
-    def choose(self, row: int, offer: Any) -> None:
-        """The owner of a row decides on a menu: only where the auction asks in turn (`in_turn.InTurn`)."""
-        raise NotImplementedError
-
-
-def in_one_purse(cohort: Cohort, offers: Offers) -> Floats:
-    """Payments as their owners compare them with values: a step owner's cost is one for all her names, so is her money."""
-    person = cohort.people[offers.slots]
-    _, group = np.unique(person, return_inverse=True)
-    size = cohort.records[offers.slots]
-    share = step_shares(cohort.world.population.family[person], person, size, offers.privacy_loss)
-    return np.where(share < 1.0, np.bincount(group, offers.payment)[group] * share, offers.payment)
-
-
 class Gradients:
     """Clipped gradients of all bidders (the log wants the true error), perturbed one by one as owners send them.
 
@@ -281,9 +285,19 @@ class Gradients:
             scale = noise_scale(offers.privacy_loss, clip)
         size = 0 if self.release is None else self.release.clipped[0].nbytes
         self.sent = world.log.table(
-            "gradient", cohort.round, cohort.buyer, self.owners, BROKER,
-            offers.privacy_loss, self.sizes, norms, cut, scale, size,
-        )  # fmt: skip
+            GradientRecord(
+                privacy_loss=offers.privacy_loss,
+                records=self.sizes,
+                norm=norms,
+                clipped=cut,
+                noise_scale=scale,
+                bytes=size,
+            ),
+            round=cohort.round,
+            buyer=cohort.buyer,
+            sender=self.owners,
+            receiver=BROKER,
+        )
 
     def perturbed(self, row: int) -> Floats | None:
         """The gradient of a row as it leaves its owner."""
@@ -325,9 +339,7 @@ def owner(
     delays, me = cohort.delays, cohort.names[slot]
 
     if cohort.silent[slot] is not None:
-        world.log.row(
-            "dropout", env.now, cohort.round, cohort.buyer, me, BROKER, NO_BID, cohort.silent[slot]
-        )
+        cohort.absences.happen(slot, env.now)
         return
     reply = Letter(env)
     cohort.bids.happen(slot, env.now)
@@ -336,21 +348,21 @@ def owner(
     answer: Allocation | MenuMessage | None = yield reply
     if answer is None:
         return
-    row, inbox = answer.row, inboxes[1]
+    row, inbox, judged = answer.row, inboxes[1], cohort.judged
     if isinstance(answer, MenuMessage):
-        inbox, judged = answer.inbox, cohort.judged
-        judged.choose(row, answer.offer)
-    else:
-        judged = cohort.judged
-        if answer.privacy_loss == 0.0:
-            return
-    loss, accepted = judged.loss[row], judged.accepts[row]
+        inbox = answer.inbox
+        cohort.choose(row, answer.offer)
+    elif answer.privacy_loss == 0.0:
+        return
+    loss, accepted = judged.privacy_loss[row], judged.accepts[row]
     if accepted and ledger.limited and not ledger.reserve(me, loss):
-        judged.decline(row, OVER_LIFETIME)
+        judged.decline(row, DecisionReason.LIFETIME_BUDGET)
         accepted = False
     reply = Letter(env)
     judged.decisions.happen(row, env.now)
-    inbox.send(Decision(row, slot, accepted, loss, judged.pays[row], reply), delays[DECIDE][slot])
+    inbox.send(
+        Decision(row, slot, accepted, loss, judged.payment[row], reply), delays[DECIDE][slot]
+    )
     if not accepted:
         return
 
@@ -363,9 +375,7 @@ def owner(
         yield env.timeout(cohort.compute[slot])
     if cohort.drops[slot]:
         ledger.release(me, loss)
-        world.log.row(
-            "dropout", env.now, cohort.round, cohort.buyer, me, BROKER, NO_GRADIENT, DROPPED
-        )
+        cohort.dropouts.happen(slot, env.now)
         return
     gradient = computed.perturbed(row)
     ledger.spend(me, loss)

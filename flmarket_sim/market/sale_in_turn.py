@@ -15,47 +15,27 @@ from simpy.events import Event
 
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog import BROKER
+from flmarket_sim.eventlog.schema import DecisionReason, OfferRecord
+from flmarket_sim.market.judgement import undecided
 from flmarket_sim.market.mail import Inbox
 from flmarket_sim.market.messages import BidMessage, Decision, MenuMessage, Offers
-from flmarket_sim.market.owner import (
-    ACCEPTED,
-    ALLOCATE,
-    BELOW_COST,
-    DECIDE,
-    NOTHING_LIKED,
-    Cohort,
-    OfferJudgement,
-)
+from flmarket_sim.market.owner import ALLOCATE, DECIDE, Cohort
 from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.owners.valuation import STEP
 
 Floats = NDArray[np.float64]
 
 
-class InTurn(OfferJudgement):
-    """What the owners of a cohort made of their menus, row by row of the bids: nothing, until they are asked."""
+class MenuChoices:
+    """The choices of a cohort's owners from their menus, by rows of the bids. `sellers` are the people who have sold."""
 
     def __init__(
         self, cohort: Cohort, auction: Any, slots: NDArray[np.int64], bids: BidBatch
     ) -> None:
         self.cohort, self.auction, self.slots = cohort, auction, slots
         self.reading = auction.reading(bids)
+        self.judgement = undecided(cohort, slots)
         self.sellers: set[int] = set()
-        n = len(slots)
-        self.value = np.zeros(n)
-        self.reason = np.full(n, NOTHING_LIKED, np.int8)
-        self.accepted = np.zeros(n, np.bool_)
-        self.accepts, self.loss, self.pays = [False] * n, [0.0] * n, [0.0] * n
-        self.decisions = cohort.world.log.table(
-            "decision",
-            cohort.round,
-            cohort.buyer,
-            cohort.owners[slots],
-            BROKER,
-            self.accepted,
-            self.reason,
-            self.value,
-        )
 
     def choose(self, row: int, offer: Any) -> None:
         """By her report she takes her favourite; a rational owner takes nothing that costs her more than it pays."""
@@ -64,13 +44,13 @@ class InTurn(OfferJudgement):
         if loss == 0.0:
             return
         self.cohort.sell_records(self.slots[row : row + 1], np.array([size]))
-        self.value[row] = worth(self.cohort, slot, loss, size, self.sellers)
-        if declines(self.cohort, payment, float(self.value[row])):
-            self.reason[row] = BELOW_COST
+        value = worth(self.cohort, slot, loss, size, self.sellers)
+        self.judgement.value[row] = value
+        if declines(self.cohort, payment, value):
+            self.judgement.decline(row, DecisionReason.BELOW_COST)
             return
         self.sellers.add(int(self.cohort.people[slot]))
-        self.reason[row], self.accepted[row] = ACCEPTED, True
-        self.accepts[row], self.loss[row], self.pays[row] = True, loss, payment
+        self.judgement.accept(row, loss, payment)
 
 
 def taken(auction: Any, reading: Any, offer: Any) -> tuple[float, float, float]:
@@ -132,10 +112,10 @@ def sell_in_turn(
     world = cohort.world
     slots = np.array([bid.slot for bid in bids])
     with plugin_errors("auction", auction.name):
-        turn = InTurn(cohort, auction, slots, batch)
+        choices = MenuChoices(cohort, auction, slots, batch)
         asking = auction.ask(batch.data_size, budget)
         offers = iter(asking)
-    cohort.sell_in_turn(turn)
+    cohort.sell_in_turn(choices.judgement, choices.choose)
     loss, payment = np.zeros(len(bids)), np.zeros(len(bids))
     agreed: list[Decision] = []
     place = 0
@@ -146,7 +126,7 @@ def sell_in_turn(
             break
         row = int(offer.owner[0])
         bid = bids[row]
-        _log_offer(cohort, slots[row : row + 1], place, offer)
+        _log_offer(cohort, cohort.names[bid.slot], place, offer)
         inbox = Inbox(world.env, too_late)
         bid.reply.send(MenuMessage(row, offer, inbox), cohort.delays[ALLOCATE][bid.slot])
         answers: list[Decision] = yield from inbox.collect(1, deadline)
@@ -159,11 +139,17 @@ def sell_in_turn(
     return Offers(slots, loss, payment), agreed
 
 
-def _log_offer(cohort: Cohort, slot: NDArray[np.int64], place: int, offer: Any) -> None:
-    losses, payments = np.empty(1, object), np.empty(1, object)
-    losses[0], payments[0] = offer.privacy_loss.tolist(), offer.payment[0].tolist()
-    world = cohort.world
-    world.log.block(
-        "offer", 1, world.env.now, cohort.round, cohort.buyer, BROKER, cohort.owners[slot],
-        place, float(offer.money[0]), losses, payments,
-    )  # fmt: skip
+def _log_offer(cohort: Cohort, receiver: int, place: int, offer: Any) -> None:
+    cohort.world.log.write(
+        OfferRecord(
+            place=place,
+            money=float(offer.money[0]),
+            privacy_losses=offer.privacy_loss.tolist(),
+            payments=offer.payment[0].tolist(),
+        ),
+        time=cohort.world.env.now,
+        round=cohort.round,
+        buyer=cohort.buyer,
+        sender=BROKER,
+        receiver=receiver,
+    )

@@ -14,7 +14,7 @@ from typing import Any
 import simpy
 from threadpoolctl import threadpool_limits
 
-from flmarket_sim.eventlog import ParquetLog, read_run
+from flmarket_sim.eventlog import Log, ParquetLog, read_run
 from flmarket_sim.eventlog.parquet_log import ADVICE
 from flmarket_sim.eventlog.round_log import RoundLog
 from flmarket_sim.learning.dataset import Dataset
@@ -100,7 +100,7 @@ def _carry_out(
         ):  # sums in one order, whatever the machine
             world = build_world(scenario, log, data, 0.0 if start is None else start.facts.time)
             folder.write_owners(world.population, world.cast)
-            simulate(world, progress, Checkpoints(folder.path), start)
+            simulate(world, progress, Checkpoints(log), start)
         return Run(folder.path, folder.finish(world.ledger, log))
     except BaseException as error:
         folder.stop(log, error)
@@ -118,7 +118,7 @@ def rounds_only(scenario: Scenario, data: Dataset | None = None) -> list[dict[st
 
 
 def build_world(
-    scenario: Scenario, log: ParquetLog, data: Dataset | None = None, time: float = 0.0
+    scenario: Scenario, log: Log, data: Dataset | None = None, time: float = 0.0
 ) -> World:
     """Population, data, clock: everything that is there before the first message."""
     streams = Streams(scenario.seed)
@@ -182,8 +182,8 @@ def simulate(
         buyers.append(
             Buyer(world, index, spec, model, Broker(world, index, spec, model), after_round)
         )
-    if start is not None:
-        restore(start, world, buyers, world.log.folder.parent)
+    if start is not None and checkpoints is not None:
+        restore(start, world, buyers, checkpoints.log)
     for buyer in buyers:
         world.env.process(buyer.buy())
     with _few_collections(), _interrupts_between_rounds() as interrupted:

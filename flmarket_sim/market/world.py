@@ -10,7 +10,7 @@ import simpy
 from numpy.typing import NDArray
 
 from flmarket_sim.errors import ContractError, plugin_errors
-from flmarket_sim.eventlog import ParquetLog
+from flmarket_sim.eventlog import Log
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.market.bills import Bill
 from flmarket_sim.market.cohort_misreports import Cast
@@ -48,7 +48,7 @@ class World:
     env: simpy.Environment
     population: Population
     streams: Streams
-    log: ParquetLog
+    log: Log
     ledger: Ledger
     data: Dataset | None
     delay: Delay = field(init=False)

@@ -4,42 +4,36 @@ import pytest
 
 import flmarket_sim as fm
 from flmarket_sim.errors import FlmarketError, InputError
-from flmarket_sim.eventlog import KINDS, ParquetLog, parquet_log
-from flmarket_sim.eventlog.schema import SCHEMA_VERSION, columns
+from flmarket_sim.eventlog import BROKER, KINDS, ParquetLog, parquet_log
+from flmarket_sim.eventlog.record import Record
+from flmarket_sim.eventlog.round_log import RoundLog
+from flmarket_sim.eventlog.schema import (
+    SCHEMA_VERSION,
+    AllocationRecord,
+    DecisionRecord,
+    DropoutReason,
+    DropoutRecord,
+    UpdateRecord,
+    columns,
+)
 from flmarket_sim.scenario.scenario_file import build_scenario
 from flmarket_sim.storage.atomic_files import disk_error
 
 
 def fill(log, rounds=20):
-    """Blocks, rows and tables of several rounds, with rows of a table happening long after it was made."""
+    """Events at once, single events and tables; rows of a table happen long after it was made."""
     tables = []
     for number in range(rounds):
-        owners = np.arange(number, number + 5)
-        log.block("allocation", 5, float(number), number, 0, -1, owners, owners / 7.0, owners * 2.0)
-        tables.append(
-            log.table(
-                "decision",
-                number,
-                0,
-                owners,
-                -1,
-                owners % 2 == 0,
-                np.zeros(5, np.int8),
-                owners * 1.5,
-            )
+        owners, where = np.arange(number, number + 5), {"round": number, "buyer": 0}
+        allocation = AllocationRecord(privacy_loss=owners / 7.0, payment=owners * 2.0)
+        log.write(allocation, time=float(number), sender=BROKER, receiver=owners, **where)
+        decision = DecisionRecord(
+            accepted=owners % 2 == 0, reason=np.zeros(5, np.int8), value=owners * 1.5
         )
-        log.row(
-            "update",
-            number + 0.5,
-            number,
-            0,
-            -2,
-            -2,
-            True,
-            None if number % 2 else 0.25,
-            0.5,
-            [0.1, np.nan],
-        )
+        tables.append(log.table(decision, sender=owners, receiver=BROKER, **where))
+        loss = None if number % 2 else 0.25
+        update = UpdateRecord(valid=True, loss=loss, accuracy=0.5, recall=[0.1, np.nan])
+        log.write(update, time=number + 0.5, sender=-2, receiver=-2, **where)
         for table in tables[::3]:
             table.happen(number % 5, number + 0.25)
         log.flush()
@@ -76,7 +70,8 @@ def test_events_are_numbered_in_the_order_in_which_they_happened(tmp_path):
 
 def test_a_row_of_a_table_carries_its_values_and_its_own_time(tmp_path):
     log = ParquetLog(tmp_path / "events", ("anna",))
-    table = log.table("dropout", 3, 0, np.array([10, 11]), -1, np.array([0, 1]), 1)
+    record = DropoutRecord(stage=np.array([0, 1]), reason=DropoutReason.LIFETIME_BUDGET)
+    table = log.table(record, round=3, buyer=0, sender=np.array([10, 11]), receiver=BROKER)
     table.happen(1, 2.5)
     log.close()
     (tmp_path / "run.json").write_text("{}")
@@ -100,6 +95,28 @@ def test_files_say_their_schema_and_what_columns_mean(tmp_path):
     assert schema.metadata[b"flmarket_schema"] == str(SCHEMA_VERSION).encode()
     assert schema.field("payment").metadata[b"meaning"]
     assert [c.name for c in columns("allocation", ())] == schema.names
+
+
+@pytest.mark.parametrize("record", Record.__subclasses__(), ids=lambda record: record.kind)
+def test_a_record_is_built_by_name_from_all_its_columns_and_no_others(record):
+    values = {column.name: position for position, column in enumerate(KINDS[record.kind])}
+    assert record(**values).cells() == list(values.values())
+    assert record(**dict(reversed(values.items()))).cells() == list(values.values())
+    with pytest.raises(TypeError, match="positional"):
+        record(*values.values())
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        record(**values, other=0)
+    values.popitem()
+    with pytest.raises(TypeError, match="missing"):
+        record(**values)
+
+
+def test_a_log_without_files_numbers_events_as_a_log_with_files_does(tmp_path):
+    with_files, without = ParquetLog(tmp_path, ("buyer",)), RoundLog(("buyer",))
+    without.close, without.summary = (lambda: None), (lambda: None)
+    fill(with_files)
+    fill(without)
+    assert with_files.seq == without.seq > 0
 
 
 def test_every_kind_begins_with_the_envelope():
@@ -145,7 +162,8 @@ def test_sql_sees_every_kind_and_the_owners(market):
 def test_a_full_disk_is_said_to_be_full(tmp_path):
     log = ParquetLog(tmp_path / "events", ("buyer",))
     (tmp_path / "events").write_text("a file where the folder should be")
-    log.row("update", 0.0, 0, 0, -2, -2, True, None, None, None)
+    update = UpdateRecord(valid=True, loss=None, accuracy=None, recall=None)
+    log.write(update, time=0.0, round=0, buyer=0, sender=-2, receiver=-2)
     with pytest.raises(FlmarketError, match="writing failed"):
         log.close()
     assert "the disk is full" in str(

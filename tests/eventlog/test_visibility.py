@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import flmarket_sim as fm
+from flmarket_sim.eventlog.record import Column, Seen
 from flmarket_sim.eventlog.round_log import RoundLog
-from flmarket_sim.eventlog.schema import KINDS, Column, Seen
+from flmarket_sim.eventlog.schema import KINDS
 from flmarket_sim.eventlog.visibility import PARTIES, seen_by
 from flmarket_sim.market import messages, simulation
 from flmarket_sim.market.mail import Inbox, Letter

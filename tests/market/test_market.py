@@ -449,7 +449,7 @@ def test_many_buyers_fit_into_one_log(market):
 def test_an_interrupt_in_the_middle_of_a_flush_loses_and_doubles_nothing(tmp_path, monkeypatch):
     """Whatever stops a flush, leaving the log afterwards writes each event once."""
     torn = []
-    original = pending_events.PendingEvents._from_blocks
+    original = pending_events.PendingEvents._arrays
 
     def tear(self, blocks):
         if self.schema.metadata[b"flmarket_kind"] == b"bid":
@@ -458,7 +458,7 @@ def test_an_interrupt_in_the_middle_of_a_flush_loses_and_doubles_nothing(tmp_pat
                 raise KeyboardInterrupt
         return original(self, blocks)
 
-    monkeypatch.setattr(pending_events.PendingEvents, "_from_blocks", tear)
+    monkeypatch.setattr(pending_events.PendingEvents, "_arrays", tear)
     monkeypatch.setattr(parquet_log, "EVENTS_PER_PART", 1000)
     monkeypatch.setattr(parquet_log, "JOURNAL_SECONDS", 0.0)
     scenario = build_scenario(

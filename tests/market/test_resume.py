@@ -293,7 +293,7 @@ def test_a_finished_run_whose_files_are_lost_is_not_called_whole(tmp_path):
     assert fm.resume(tmp_path / "run").info["outcome"] == "finished"
 
 
-NOTED_OFTEN = "from flmarket_sim.cli import main; from flmarket_sim.eventlog import writer; parquet_log.JOURNAL_SECONDS = 0.0; main()"
+NOTED_OFTEN = "from flmarket_sim.cli import main; from flmarket_sim.eventlog import parquet_log; parquet_log.JOURNAL_SECONDS = 0.0; main()"
 
 
 def test_interrupted_runs_say_how_to_go_on_and_finished_ones_that_they_are(tmp_path):

@@ -1,0 +1,77 @@
+"""How owners judge the offers made to them: what an offer is truly worth, and why it is accepted or declined."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flmarket_sim.eventlog import BROKER
+from flmarket_sim.eventlog.schema import DecisionReason, DecisionRecord
+from flmarket_sim.market.cohort_misreports import step_shares
+from flmarket_sim.market.messages import Offers
+
+if TYPE_CHECKING:
+    from flmarket_sim.market.owner import Cohort
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int8]
+
+
+class Judgement:
+    """Offers as their owners see them, by rows of the bids, and the log's `decisions` about them.
+
+    value         (k,) true value of what each owner is offered to sell
+    reason        (k,) DecisionReason codes
+    accepts       whether each owner accepts by her valuation alone
+    """
+
+    def __init__(self, cohort: Cohort, offers: Offers, value: Floats, reason: Codes) -> None:
+        self.value, self.reason = value, reason
+        self.accepted = reason == DecisionReason.ACCEPTED
+        self.accepts: list[bool] = self.accepted.tolist()
+        self.privacy_loss: list[float] = offers.privacy_loss.tolist()
+        self.payment: list[float] = offers.payment.tolist()
+        self.decisions = cohort.world.log.table(
+            DecisionRecord(accepted=self.accepted, reason=reason, value=value),
+            round=cohort.round,
+            buyer=cohort.buyer,
+            sender=cohort.owners[offers.slots],
+            receiver=BROKER,
+        )
+
+    def decline(self, row: int, reason: DecisionReason) -> None:
+        self.reason[row], self.accepted[row] = reason, False
+
+    def accept(self, row: int, privacy_loss: float, payment: float) -> None:
+        """The owner of a row takes this option of her menu."""
+        self.reason[row], self.accepted[row] = DecisionReason.ACCEPTED, True
+        self.accepts[row], self.privacy_loss[row], self.payment[row] = True, privacy_loss, payment
+
+
+def judge(cohort: Cohort, offers: Offers) -> Judgement:
+    """How the owners judge the outcome of an auction. Rational owners decline what costs them more than it pays."""
+    value = cohort.true_value(offers.slots, offers.privacy_loss)
+    reason = np.full(len(value), DecisionReason.ACCEPTED, np.int8)
+    if cohort.world.scenario.owners.accept == "rational":
+        payment = in_one_purse(cohort, offers) if cohort.accounts else offers.payment
+        reason[payment < value * (1 - 1e-9)] = DecisionReason.BELOW_COST
+    return Judgement(cohort, offers, value, reason)
+
+
+def undecided(cohort: Cohort, slots: Ints) -> Judgement:
+    """Before the first menu of a sale in turn: nobody has taken anything."""
+    nothing = np.zeros(len(slots))
+    reason = np.full(len(slots), DecisionReason.NOTHING_ON_THE_MENU, np.int8)
+    return Judgement(cohort, Offers(slots, nothing, nothing), np.zeros(len(slots)), reason)
+
+
+def in_one_purse(cohort: Cohort, offers: Offers) -> Floats:
+    """Payments as owners compare them with values: a step owner has one cost for all her names, and adds up their payments."""
+    person = cohort.people[offers.slots]
+    _, group = np.unique(person, return_inverse=True)
+    size = cohort.records[offers.slots]
+    share = step_shares(cohort.world.population.family[person], person, size, offers.privacy_loss)
+    return np.where(share < 1.0, np.bincount(group, offers.payment)[group] * share, offers.payment)

@@ -26,31 +26,36 @@ class MoreBidders:
         factor: float = 0.5,
         profiles: int = 200,
     ) -> None:
-        self.auctions = {name: fm.auctions.create(name) for name in auctions}
-        self.bidders, self.factor, self.profiles = list(bidders), factor, profiles
+        for name in auctions:
+            fm.auctions.create(name)  # an unknown name is refused before anything runs
+        self.auctions, self.bidders = list(auctions), list(bidders)
+        self.settings = {"factor": factor, "profiles": profiles}
 
-    def run(self, scenario, progress):
-        rows = []
-        for done, bidders in enumerate(self.bidders, 1):
-            rows += self.measure(scenario, bidders)
-            progress(done, len(self.bidders))
-        return self.conclusion(rows)
+    def tasks(self, scenario):
+        """One task for each auction and number of bidders, as plain data."""
+        return [
+            {"auction": name, "bidders": bidders} | self.settings
+            for name in self.auctions
+            for bidders in self.bidders
+        ]
 
-    def measure(self, scenario, bidders):
-        """One row for each auction, in markets with this number of bidders."""
-        market = scenario.market.model_copy(update={"bidders": bidders})
+    @staticmethod
+    def measure(scenario, work):
+        """The rows of one task. They depend on the scenario and on `work` alone."""
+        market = scenario.market.model_copy(update={"bidders": work["bidders"]})
         crowd = scenario.model_copy(update={"market": market})
-        truth = fm.draw_profiles(crowd, self.profiles, seed=scenario.seed)
-        rule, rows = fm.aggregation.create("opt-aggr"), []
-        for name, auction in self.auctions.items():
-            budget = self.factor * truth.total_value()
-            outcome = auction.decide(truth.bids(), budget, np.random.default_rng(scenario.seed))
-            weights = rule.weights(outcome.privacy_loss, truth.data_size)
-            error = fm.aggregation.error_bound(weights, outcome.privacy_loss, truth.data_size)
-            rows.append({"auction": name, "bidders": bidders} | spread("error", estimate(error)))
-        return rows
+        truth = fm.draw_profiles(crowd, work["profiles"], seed=scenario.seed)
+        auction, rule = fm.auctions.create(work["auction"]), fm.aggregation.create("opt-aggr")
+        budget = work["factor"] * truth.total_value()
+        outcome = auction.decide(truth.bids(), budget, np.random.default_rng(scenario.seed))
+        weights = rule.weights(outcome.privacy_loss, truth.data_size)
+        error = fm.aggregation.error_bound(weights, outcome.privacy_loss, truth.data_size)
+        row = {"auction": work["auction"], "bidders": work["bidders"]}
+        return [row | spread("error", estimate(error))]
 
-    def conclusion(self, rows):
+    def conclude(self, scenario, results):
+        """The finding: rows, a plot of them, and a sentence for each auction."""
+        rows = [row for task in results for row in task]
         plot = Plot("bidders", "error", "auction", "bidders", "mean error bound", log=True)
         sentences = []
         for name in self.auctions:

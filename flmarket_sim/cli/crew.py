@@ -43,15 +43,21 @@ def crew_from(
     cluster: str | None = None,
     cluster_options: list[str] | None = None,
     cluster_wait: float = 300.0,
+    *,
+    isolate: bool = False,
 ) -> Crew:
-    """The crew that the options describe: processes of this machine, or Dask workers."""
+    """The crew that the options describe: processes of this machine, or Dask workers.
+
+    A single worker is this process itself, unless `isolate` asks for a process that may die.
+    """
     if cluster is not None:
         return _dask_crew(cluster, workers, cluster_options or [], cluster_wait)
     if cluster_options:
         raise InputError("--cluster-option needs --cluster slurm")
-    from flmarket_sim.experiments.worker_processes import Processes
+    from flmarket_sim.experiments.worker_processes import Processes, local_crew
 
-    return Processes(workers or cores())
+    count = workers or cores()
+    return Processes(count) if isolate else local_crew(count)
 
 
 def _dask_crew(where: str, workers: int | None, options: list[str], wait: float) -> Crew:

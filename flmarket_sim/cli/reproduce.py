@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from flmarket_sim.cli.output import AsJson, Overrides, cores, print_json, progress, stderr, stdout
+from flmarket_sim.cli.crew import Cluster, ClusterOptions, ClusterWait, Workers, crew_from
+from flmarket_sim.cli.output import AsJson, Overrides, print_json, progress, stderr, stdout
 from flmarket_sim.errors import FlmarketError
 
 
@@ -28,7 +29,7 @@ def reproduce(
         ),
     ] = False,
     out: Annotated[
-        Path, typer.Option(help="Where pieces are kept; the same command goes on from there.")
+        Path, typer.Option(help="Directory of finished tasks; the same command continues there.")
     ] = Path("runs/reproduction"),
     page: Annotated[
         Path | None,
@@ -40,9 +41,10 @@ def reproduce(
         Path | None,
         typer.Option(help="Folder of the authors' published weights (.pt), to be measured too."),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes; by default one a core.")
-    ] = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    cluster_options: ClusterOptions = None,
+    cluster_wait: ClusterWait = 300.0,
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
@@ -55,13 +57,20 @@ def reproduce(
     target = page or out / (
         "reproduction.md" if asked == list(study.RESULTS) else f"{'-'.join(asked)}.md"
     )
+    crew = crew_from(workers, cluster, cluster_options, cluster_wait)
     done = []
     failed: dict[str, str] = {}
     try:
         for name in asked:
-            with progress(name, "pieces") as tell:
+            with progress(name, "tasks") as tell:
                 made, wrong = study.reproduce(
-                    [name], out, quick, workers or cores(), authors, overrides or (), tell
+                    [name],
+                    out,
+                    quick=quick,
+                    crew=crew,
+                    authors=authors,
+                    overrides=overrides or (),
+                    progress=tell,
                 )
             done += made
             failed |= wrong
@@ -69,7 +78,7 @@ def reproduce(
                 stderr.print(f"{name}: {escape(wrong[name])}", highlight=False, soft_wrap=True)
     except KeyboardInterrupt:
         raise FlmarketError(
-            f"interrupted; the pieces that are done are in {out}, and the same command goes on from there"
+            f"interrupted; finished tasks are in {out}, and the same command continues"
         ) from None
     if not done:
         raise FlmarketError(f"nothing could be reproduced: {'; '.join(failed.values())}")

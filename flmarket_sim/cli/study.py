@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flmarket_sim.cli.output import AsJson, Overrides, free_folder, print_json, progress, stdout
+from flmarket_sim.cli.crew import Cluster, ClusterOptions, ClusterWait, Workers, crew_from
+from flmarket_sim.cli.output import (
+    AsJson,
+    Overrides,
+    free_folder,
+    print_json,
+    progress,
+    result_folder,
+    stdout,
+)
+from flmarket_sim.errors import FlmarketError
 
 
 def study(
@@ -15,33 +27,43 @@ def study(
         Path, typer.Argument(metavar="SCENARIO", help="A scenario file with a [study] table.")
     ],
     overrides: Overrides = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    cluster_options: ClusterOptions = None,
+    cluster_wait: ClusterWait = 300.0,
     out: Annotated[
-        Path | None, typer.Option(help="Directory for table, rows and figure; new or empty.")
+        Path | None,
+        typer.Option(help="Directory for table, rows and figure: new, or of a stopped study."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a study: a question asked of a market many times over. Table, Parquet and figure come out."""
+    """Run a study. It writes a table, Parquet and a figure; a stopped study continues."""
     from flmarket_sim.report import study_folder as report
     from flmarket_sim.scenario.scenario_file import load_scenario
+    from flmarket_sim.studies.study_run import is_unfinished, question_of, run_study
 
     loaded = load_scenario(scenario, overrides or ())
-    question = report.question_of(loaded)
-    folder = out or free_folder(f"study-{loaded.name}", loaded.digest())
-    with progress(loaded.name, question.name) as tell:
-        finding, seconds = report.run_study(loaded, folder, tell)
+    question = question_of(loaded)
+    place = (f"study-{loaded.name}", loaded.digest())
+    usual = result_folder(*place)
+    folder = out or (usual if is_unfinished(usual) else free_folder(*place))
+    crew = crew_from(workers, cluster, cluster_options, cluster_wait)
+    began = time.perf_counter()
+    try:
+        with progress(loaded.name, f"tasks of {question.name}") as tell:
+            present = partial(report.write, scenario=loaded)
+            finding = run_study(loaded, folder, present, crew=crew, progress=tell)
+    except KeyboardInterrupt:
+        raise FlmarketError(
+            f"interrupted; finished tasks are in {folder}, and the same command continues"
+        ) from None
     if as_json:
-        print_json(
-            {
-                "directory": str(folder),
-                "seconds": seconds,
-                "rows": finding.rows,
-                "sentences": finding.sentences,
-            }
-        )
+        rows = {"rows": finding.rows, "sentences": finding.sentences}
+        print_json({"directory": str(folder)} | rows)
         return
     stdout.print(report.render(finding))
     stdout.print(
-        f"{seconds:.0f} s; table, rows and figure are in {folder}",
+        f"{time.perf_counter() - began:.0f} s; table, rows and figure are in {folder}",
         highlight=False,
         markup=False,
         soft_wrap=True,

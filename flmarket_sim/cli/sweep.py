@@ -48,7 +48,7 @@ def sweep(
     if plan and as_json:
         print_json(report.plan_rows(planned, finished))
         return
-    crew = crew_from(workers, cluster, cluster_options, cluster_wait)
+    crew = crew_from(workers, cluster, cluster_options, cluster_wait, isolate=True)
     if plan or not as_json:
         (stdout if plan else stderr).print(report.plan_table(planned, finished))
     if plan:

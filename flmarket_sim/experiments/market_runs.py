@@ -10,8 +10,12 @@ from typing import Any
 
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.market.simulation import run
+from flmarket_sim.plugins import registry
+from flmarket_sim.randomness import Streams
 from flmarket_sim.scenario.model import Scenario, without_nulls
 from flmarket_sim.scenario.scenario_file import build_scenario
+
+DATA_SETS_KEPT = 2
 
 
 def changed(scenario: Scenario, **tables: Any) -> Scenario:
@@ -40,13 +44,34 @@ def ran(scenario: Scenario, data: Dataset | None = None) -> Iterator[Path]:
         yield run(scenario, Path(folder) / "run", data=data).path
 
 
-def load_data(scenario: Scenario) -> Dataset | None:
-    """The scenario's data, to be shared by runs with one seed of the data; None in a market without learning."""
-    from flmarket_sim.plugins import registry
-    from flmarket_sim.randomness import Streams
+_loaded: dict[str, Dataset | None] = {}
 
-    if all(buyer.model.name == "none" for buyer in scenario.resolved_buyers()):
+
+def load_data(scenario: Scenario) -> Dataset | None:
+    """The scenario's data, or None in a market without learning.
+
+    The process keeps the last data sets, because consecutive runs often share one.
+    """
+    key = data_key(scenario)
+    if key not in _loaded:
+        while len(_loaded) >= DATA_SETS_KEPT:
+            del _loaded[next(iter(_loaded))]
+        _loaded[key] = _load(scenario)
+    return _loaded[key]
+
+
+def data_key(scenario: Scenario) -> str:
+    """Equal for scenarios that train on the same data."""
+    return f"{scenario.data.model_dump_json()} {scenario.seed} {_learns(scenario)}"
+
+
+def _learns(scenario: Scenario) -> bool:
+    return any(buyer.model.name != "none" for buyer in scenario.resolved_buyers())
+
+
+def _load(scenario: Scenario) -> Dataset | None:
+    if not _learns(scenario):
         return None
     source = registry.datasets.create(scenario.data.name, **scenario.data.options)
-    loaded: Dataset = source.load(Streams(scenario.seed))
-    return loaded
+    data: Dataset = source.load(Streams(scenario.seed))
+    return data

@@ -7,19 +7,18 @@ from typing import Any
 import numpy as np
 
 from flmarket_sim.experiments.market_runs import load_data
-from flmarket_sim.experiments.pieces import Row, What, here
 from flmarket_sim.market.simulation import rounds_only
 from flmarket_sim.paper.paper_market import (
     PUBLISHED,
+    PaperMarket,
     PaperMarkets,
     Rules,
-    by_name,
     check_policies,
     in_panels,
 )
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import Estimate, from_seeds
-from flmarket_sim.studies.study import Count, Finding, Names, Plot, Progress, spread
+from flmarket_sim.studies.study import Count, Finding, Names, Plot, Row, Work, spread
 
 
 class Accuracy:
@@ -50,11 +49,8 @@ class Accuracy:
         self.authors = authors
         check_policies(self.markets, self.auctions, self.rules, authors)
 
-    def run(self, scenario: Scenario, progress: Progress) -> Finding:
-        return here(self, scenario, progress)
-
-    def pieces(self, scenario: Scenario) -> list[What]:
-        asked = {"auctions": self.auctions, "rules": self.rules}
+    def tasks(self, scenario: Scenario) -> list[Work]:
+        asked = {"auctions": self.auctions, "rules": self.rules, "authors": self.authors}
         return [
             {
                 "market": market.model_dump(),
@@ -66,22 +62,23 @@ class Accuracy:
             for market in self.markets
         ]
 
-    def piece(self, scenario: Scenario, what: What) -> list[Row]:
+    @staticmethod
+    def measure(scenario: Scenario, work: Work) -> list[Row]:
         """All auctions and rules on one seed of one market."""
-        market = by_name(self.markets, what["market"]["name"])
+        market = PaperMarket.model_validate(work["market"])
         rows: list[Row] = []
-        data = load_data(market.of(scenario, seed=what["seed"]))
-        for name in what["auctions"]:
-            for rule in what["rules"]:
-                if not market.has(name, rule, self.authors):
+        data = load_data(market.of(scenario, seed=work["seed"]))
+        for name in work["auctions"]:
+            for rule in work["rules"]:
+                if not market.has(name, rule, work["authors"]):
                     continue
-                auction = market.auction_options(name, rule, self.authors)
+                auction = market.auction_options(name, rule, work["authors"])
                 one = market.of(
-                    scenario, seed=what["seed"], auction=auction, aggregation={"name": rule}
+                    scenario, seed=work["seed"], auction=auction, aggregation={"name": rule}
                 )
                 rounds = rounds_only(one, data)
                 valid = [row for row in rounds if row["valid"]]
-                about = {"market": market.name, "auction": name, "rule": rule, "seed": what["seed"]}
+                about = {"market": market.name, "auction": name, "rule": rule, "seed": work["seed"]}
                 means = {
                     key: float(np.mean([row[key] for row in valid])) if valid else None
                     for key in ("error_bound", "true_error")
@@ -94,7 +91,7 @@ class Accuracy:
                 ]
         return rows
 
-    def finding(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
+    def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
         found = [row for rows in results for row in rows]
         cells: dict[tuple[Any, ...], dict[int, Row]] = {}
         for row in found:

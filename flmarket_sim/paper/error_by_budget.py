@@ -1,4 +1,4 @@
-"""What each auction makes of the buyer's money under each aggregation rule: the paper's figures 1 and 2, and RQ2."""
+"""Work each auction makes of the buyer's money under each aggregation rule: the paper's figures 1 and 2, and RQ2."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from scipy.special import betaincinv
 from flmarket_sim import aggregation
 from flmarket_sim.auctions.auction import records_sold
 from flmarket_sim.auctions.first_best import first_best
-from flmarket_sim.experiments.pieces import Row, What, here
 from flmarket_sim.owners.population import draw_profiles
 from flmarket_sim.paper.paper_market import (
+    PaperMarket,
     PaperMarkets,
     Rules,
-    by_name,
     check_policies,
     in_panels,
     rule_name,
 )
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import Estimate, estimate, from_seeds
-from flmarket_sim.studies.study import Count, Factors, Finding, Names, Plot, Progress, spread
+from flmarket_sim.studies.study import Count, Factors, Finding, Names, Plot, Row, Work, spread
 
 FIRST_BEST = "first-best"
 CEILING = 100.0  # what an invalid gradient counts as in `capped_error`: its error bound is infinite
@@ -66,11 +65,13 @@ class ErrorByBudget:
         )
         check_policies(self.markets, self.auctions, self.rules, authors)
 
-    def run(self, scenario: Scenario, progress: Progress) -> Finding:
-        return here(self, scenario, progress)
-
-    def pieces(self, scenario: Scenario) -> list[What]:
-        asked = {"auctions": self.auctions, "rules": self.rules, "profiles": self.profiles}
+    def tasks(self, scenario: Scenario) -> list[Work]:
+        asked = {
+            "auctions": self.auctions,
+            "rules": self.rules,
+            "authors": self.authors,
+            "profiles": self.profiles,
+        }
         return [
             {
                 "market": market.model_dump(),
@@ -82,21 +83,22 @@ class ErrorByBudget:
             for factor in self.factors
         ]
 
-    def piece(self, scenario: Scenario, what: What) -> list[Row]:
+    @staticmethod
+    def measure(scenario: Scenario, work: Work) -> list[Row]:
         """All auctions and rules in one market at one budget factor."""
-        market, factor = by_name(self.markets, what["market"]["name"]), what["factor"]
+        market, factor = PaperMarket.model_validate(work["market"]), work["factor"]
         clip = scenario.privacy.clip
-        truth = draw_profiles(market.of(scenario), what["profiles"], seed=scenario.seed + 1)
+        truth = draw_profiles(market.of(scenario), work["profiles"], seed=scenario.seed + 1)
         budget = factor * truth.total_value()
         bids = truth.bids(scenario.market.levels)
         floor = first_best(truth, budget, clip).error_bound
         rows: list[Row] = []
         errors: dict[tuple[str, str], NDArray[np.float64]] = {}
-        for name in what["auctions"]:
-            for rule in what["rules"]:
-                if not market.has(name, rule, self.authors):
+        for name in work["auctions"]:
+            for rule in work["rules"]:
+                if not market.has(name, rule, work["authors"]):
                     continue
-                auction = market.auction(name, rule, self.authors)
+                auction = market.auction(name, rule, work["authors"])
                 outcome = auction.decide(bids, budget, np.random.default_rng(scenario.seed))
                 weights = aggregation.create(rule).weights(
                     outcome.privacy_loss, truth.data_size, clip
@@ -130,7 +132,7 @@ class ErrorByBudget:
         for row in rows:
             mine, other = (
                 errors[row["auction"], row["rule"]],
-                errors.get((row["auction"], what["rules"][-1])),
+                errors.get((row["auction"], work["rules"][-1])),
             )
             both = np.isfinite(mine) & np.isfinite(mine if other is None else other)
             row |= spread(
@@ -147,9 +149,9 @@ class ErrorByBudget:
             "capped_error": float(floor.mean()),
             "invalid_rate": 0.0,
         }
-        return rows + [best | {"rule": rule} for rule in what["rules"]]
+        return rows + [best | {"rule": rule} for rule in work["rules"]]
 
-    def finding(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
+    def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
         rows = [row for piece in results for row in piece]
         every = dict.fromkeys(key for row in rows for key in row)
         rows = [{key: row.get(key) for key in every} for row in rows]

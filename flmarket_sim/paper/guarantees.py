@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from flmarket_sim.auctions.auction import Differentiable
-from flmarket_sim.experiments.pieces import Row, What, here
-from flmarket_sim.paper.paper_market import BY_RULE, PUBLISHED, PaperMarkets, Rules, by_name
+from flmarket_sim.paper.paper_market import BY_RULE, PUBLISHED, PaperMarket, PaperMarkets, Rules
 from flmarket_sim.paper.published_attack import Attack
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import estimate
 from flmarket_sim.strategy.payoff import expected_utility, measured_against
 from flmarket_sim.strategy.probe import probe
 from flmarket_sim.strategy.search_effort import effort_of
-from flmarket_sim.studies.study import Count, Finding, Names, Plot, Progress, melted, spread
+from flmarket_sim.studies.study import Count, Finding, Names, Plot, Row, Work, melted, spread
 from flmarket_sim.studies.study import markets as draw
 
 PAPER = {  # Table of the paper: (market, auction, rule) to regret and IR violation
@@ -68,24 +67,22 @@ class Guarantees:
             "effort": effort,
         }
         self.authors = authors
-        for what in self._asked():
-            by_name(self.markets, what["market"]["name"]).auction(
-                what["auction"], what["rule"], authors
+        for work in self._works():
+            PaperMarket.model_validate(work["market"]).auction(
+                work["auction"], work["rule"], authors
             )
 
-    def run(self, scenario: Scenario, progress: Progress) -> Finding:
-        return here(self, scenario, progress)
+    def tasks(self, scenario: Scenario) -> list[Work]:
+        return self._works()
 
-    def pieces(self, scenario: Scenario) -> list[What]:
-        return self._asked()
-
-    def _asked(self) -> list[What]:
+    def _works(self) -> list[Work]:
         """Auctions that are trained for a rule under every rule, the others once: no rule changes what owners are paid."""
         return [
             {
                 "market": market.model_dump(),
                 "auction": name,
                 "rule": rule,
+                "authors": self.authors,
                 "weights": market.identity(name, rule, self.authors),
             }
             | self.settings
@@ -95,15 +92,16 @@ class Guarantees:
             if market.has(name, rule, self.authors)
         ]
 
-    def piece(self, scenario: Scenario, what: What) -> list[Row]:
-        market = by_name(self.markets, what["market"]["name"])
-        auction = market.auction(what["auction"], what["rule"], self.authors)
-        truth, budget = draw(market.of(scenario), what["profiles"], seed=scenario.seed + 1)
+    @staticmethod
+    def measure(scenario: Scenario, work: Work) -> list[Row]:
+        market = PaperMarket.model_validate(work["market"])
+        auction = market.auction(work["auction"], work["rule"], work["authors"])
+        truth, budget = draw(market.of(scenario), work["profiles"], seed=scenario.seed + 1)
         utility, cost = expected_utility(auction, truth, truth.bids(), budget)
-        few = slice(0, what["probed"])
+        few = slice(0, work["probed"])
         found = {
             "probe": probe(
-                auction, truth.take(few), budget[few], seed=scenario.seed, effort=what["effort"]
+                auction, truth.take(few), budget[few], seed=scenario.seed, effort=work["effort"]
             ).relative_gain,
             "ir_violation": np.maximum(-utility, 0.0) / measured_against(truth, cost),
         }
@@ -113,12 +111,12 @@ class Guarantees:
             found["ir_as_published"] = attack.drawn_shortfall()
             if not attack.auction.learned.deterministic:
                 found["luck"] = attack.luck()
-        row: Row = {"market": market.name, "auction": what["auction"], "rule": what["rule"]}
+        row: Row = {"market": market.name, "auction": work["auction"], "rule": work["rule"]}
         for key, values in found.items():
             row |= spread(key, estimate(values.mean(axis=1)))
         return [row | {"gaining": float((found["probe"] > 0.01).mean())}]
 
-    def finding(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
+    def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
         measured = ("as_published", "luck", "corrected", "probe", "ir_as_published", "ir_violation")
         rows: list[dict[str, Any]] = []
         for row in (row for piece in results for row in piece):

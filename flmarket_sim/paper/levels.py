@@ -13,15 +13,14 @@ from pydantic import Field
 
 from flmarket_sim import aggregation, auctions
 from flmarket_sim.errors import InputError
-from flmarket_sim.experiments.pieces import Row, What, here
-from flmarket_sim.paper.paper_market import PaperMarkets, by_name
+from flmarket_sim.paper.paper_market import PaperMarket, PaperMarkets
 from flmarket_sim.paper.published_attack import Attack
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import from_seeds
 from flmarket_sim.strategy.payoff import expected_utility, measured_against
 from flmarket_sim.strategy.probe import probe
 from flmarket_sim.strategy.search_effort import effort_of
-from flmarket_sim.studies.study import Count, Finding, Plot, Progress, markets, spread
+from flmarket_sim.studies.study import Count, Finding, Plot, Row, Work, markets, spread
 
 MEASURES = (
     "as_published",
@@ -88,10 +87,7 @@ class Levels:
         }
         self.settings |= {"attacked": attacked, "probed": probed, "effort": effort}
 
-    def run(self, scenario: Scenario, progress: Progress) -> Finding:
-        return here(self, scenario, progress)
-
-    def pieces(self, scenario: Scenario) -> list[What]:
+    def tasks(self, scenario: Scenario) -> list[Work]:
         return [
             {"market": market.model_dump(), "levels": levels, "instance": instance} | self.settings
             for instance in range(self.instances)
@@ -99,48 +95,49 @@ class Levels:
             for levels in self.levels
         ]
 
-    def piece(self, scenario: Scenario, what: What) -> list[Row]:
-        market = by_name(self.markets, what["market"]["name"]).of(scenario)
-        auction = _trained(market, what)
-        truth, budget = markets(market, what["profiles"], seed=scenario.seed + 1)
-        few, some = slice(0, what["probed"]), slice(0, what["attacked"])
+    @staticmethod
+    def measure(scenario: Scenario, work: Work) -> list[Row]:
+        market = PaperMarket.model_validate(work["market"]).of(scenario)
+        auction = _trained(market, work)
+        truth, budget = markets(market, work["profiles"], seed=scenario.seed + 1)
+        few, some = slice(0, work["probed"]), slice(0, work["attacked"])
         attack = Attack(auction, truth.take(some), budget[some])
-        bids = truth.bids(what["levels"])
+        bids = truth.bids(work["levels"])
         utility, cost = expected_utility(auction, truth, bids, budget)
-        outcome = auction.decide(bids, budget, np.random.default_rng(what["instance"]))
+        outcome = auction.decide(bids, budget, np.random.default_rng(work["instance"]))
         weights = aggregation.create("opt-aggr").weights(outcome.privacy_loss, truth.data_size)
         error = aggregation.error_bound(weights, outcome.privacy_loss, truth.data_size)
         valid = np.isfinite(error)
         chance, _ = auction.expected(bids, budget)
         share = chance @ (np.arange(chance.shape[2]) / (chance.shape[2] - 1))
         finest = max(
-            what["levels"], scenario.market.levels
+            work["levels"], scenario.market.levels
         )  # reports of at least as many levels as the network has
         found = probe(
             auction,
             truth.take(few),
             budget[few],
             seed=scenario.seed,
-            effort=what["effort"],
+            effort=work["effort"],
             levels=finest,
         )
         measured = {
-            "as_published": attack.as_published(what["instance"]).mean(),
+            "as_published": attack.as_published(work["instance"]).mean(),
             "corrected": attack.corrected().mean(),
             "probed": found.relative_gain.mean(),
             "ir_violation": (np.maximum(-utility, 0.0) / measured_against(truth, cost)).mean(),
-            "ir_as_published": attack.drawn_shortfall(what["instance"]).mean(),
+            "ir_as_published": attack.drawn_shortfall(work["instance"]).mean(),
             "privacy_bought": share.mean(),
             "error_bound": error[valid].mean() if valid.any() else float("nan"),
             "invalid": 1 - valid.mean(),
         }
-        name = what["market"]["name"]
+        name = work["market"]["name"]
         return [
-            {"market": name, "levels": what["levels"]}
+            {"market": name, "levels": work["levels"]}
             | {key: float(value) for key, value in measured.items()}
         ]
 
-    def finding(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
+    def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
         found = [row for rows in results for row in rows]
         rows: list[dict[str, Any]] = []
         for market in self.markets:
@@ -175,7 +172,7 @@ class Levels:
         return Finding(rows, plot, [_sentence(rows, market.name) for market in self.markets], drawn)
 
 
-def _trained(market: Scenario, what: What) -> Any:
+def _trained(market: Scenario, work: Work) -> Any:
     """An instance: its seed is the number of the instance, the market's population the scenario's."""
     import torch
 
@@ -183,7 +180,7 @@ def _trained(market: Scenario, what: What) -> Any:
 
     torch.set_num_threads(1)
     fast = regretnet_training.preset("fast", "m-regretnet")
-    settings = replace(fast, steps=what["steps"], markets=what["batch"], tries=what["tries"])
+    settings = replace(fast, steps=work["steps"], markets=work["batch"], tries=work["tries"])
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "instance.safetensors"
         regretnet_training.train(
@@ -192,8 +189,8 @@ def _trained(market: Scenario, what: What) -> Any:
             "opt-aggr",
             out,
             settings,
-            seed=what["instance"],
-            levels=what["levels"],
+            seed=work["instance"],
+            levels=work["levels"],
         )
         return auctions.create("m-regretnet", weights=str(out))
 

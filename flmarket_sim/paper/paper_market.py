@@ -111,7 +111,3 @@ def rule_name(rule: str) -> str:
 def in_panels(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows for a figure with a panel for each market and rule."""
     return [row | {"panel": f"{row['market']}, {rule_name(row['rule'])}"} for row in rows]
-
-
-def by_name(markets: Sequence[PaperMarket], name: str) -> PaperMarket:
-    return next(market for market in markets if market.name == name)

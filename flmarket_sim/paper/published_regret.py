@@ -1,9 +1,10 @@
-"""Why published regrets are low: the published attack and the probe, on the same weights and the same markets."""
+"""Why published regrets are low: the published attack and the probe on the same weights."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import Field
 
 from flmarket_sim.auctions import named
@@ -14,17 +15,21 @@ from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import estimate
 from flmarket_sim.strategy.probe import probe
 from flmarket_sim.strategy.search_effort import effort_of
-from flmarket_sim.studies.study import Count, Finding, Names, Plot, Progress, markets, spread
+from flmarket_sim.studies.study import Count, Finding, Names, Plot, Row, Work, markets, spread
+
+ATTACK, LUCK, PROBE = "published attack", "two draws of the truth", "probe"
 
 
 class PublishedRegret:
-    """Regret (mean gain / cost) of learned auctions, measured in three ways.
+    """Regret (mean gain / cost) of learned auctions, measured in three ways on the same markets.
 
-    published attack: plain gradient steps from the truth, `steps` of them at `rate`, the last iterate, through a hard argmax that
-    carries no gradient, so that only the payments are attacked (docs/theory.md, section 3).
-    two draws of the truth: for randomised auctions, the positive part of the difference of two sampled utilities with no misreport
-    at all, which is what a sampled metric calls regret when nobody lies.
-    probe: the best lies found, by expected utility.
+    published attack        plain gradient steps from the truth, `steps` of them at `rate`. It takes
+                            the last iterate, through a hard argmax that carries no gradient, so it
+                            attacks the payments alone (docs/theory.md, section 3).
+    two draws of the truth  for randomised auctions: the positive part of the difference of two
+                            sampled utilities without any misreport. A sampled metric calls this
+                            regret although every owner is truthful.
+    probe                   the best misreports found, by expected utility.
     """
 
     name = "published-regret"
@@ -39,38 +44,42 @@ class PublishedRegret:
     ) -> None:
         effort_of(effort)
         self.auctions: dict[str, Any] = {name: named(name) for name in auctions}
-        wrong = [
-            name
-            for name, auction in self.auctions.items()
-            if not isinstance(auction, Differentiable)
-        ]
-        if wrong:
-            raise InputError(
-                f"{wrong[0]!r} has no network that an attack could follow: choose regretnet, m-regretnet or dm-regretnet"
-            )
-        self.profiles, self.steps, self.rate, self.effort = profiles, steps, rate, effort
-
-    def run(self, scenario: Scenario, progress: Progress) -> Finding:
-        truth, budget = markets(scenario, self.profiles)
-        rows: list[dict[str, Any]] = []
-        said = []
-        for place, (name, auction) in enumerate(self.auctions.items()):
-            attack = Attack(auction, truth, budget, self.steps, self.rate)
-            mine = {"published attack": attack.expected()}
-            progress(2 * place + 1, 2 * len(self.auctions))
-            if not auction.learned.deterministic:
-                mine["two draws of the truth"] = attack.luck()
-            mine["probe"] = probe(
-                auction, truth, budget, seed=scenario.seed, effort=self.effort
-            ).relative_gain
-            progress(2 * place + 2, 2 * len(self.auctions))
-            for how, gain in mine.items():
-                found = estimate(gain.mean(axis=1))
-                rows.append(
-                    {"auction": name, "measured_by": how, "markets": self.profiles}
-                    | spread("gain_over_cost", found)
+        for name, auction in self.auctions.items():
+            if not isinstance(auction, Differentiable):
+                raise InputError(
+                    f"{name!r} has no network that an attack could follow: choose regretnet, "
+                    "m-regretnet or dm-regretnet"
                 )
-            told = ", ".join(f"{how} {gain.mean():.3f}" for how, gain in mine.items())
-            said.append(f"{name}: {told}")
+        self.settings = {"profiles": profiles, "steps": steps, "rate": rate, "effort": effort}
+
+    def tasks(self, scenario: Scenario) -> list[Work]:
+        return [
+            {"auction": name, "measured_by": method} | self.settings
+            for name, auction in self.auctions.items()
+            for method in (ATTACK, LUCK, PROBE)
+            if method != LUCK or not auction.learned.deterministic
+        ]
+
+    @staticmethod
+    def measure(scenario: Scenario, work: Work) -> list[Row]:
+        auction: Any = named(work["auction"])
+        truth, budget = markets(scenario, work["profiles"])
+        gain: np.ndarray[Any, Any]
+        if work["measured_by"] == PROBE:
+            search = probe(auction, truth, budget, seed=scenario.seed, effort=work["effort"])
+            gain = search.relative_gain
+        else:
+            attack = Attack(auction, truth, budget, work["steps"], work["rate"])
+            gain = attack.luck() if work["measured_by"] == LUCK else attack.expected()
+        row = {key: work[key] for key in ("auction", "measured_by")} | {"markets": work["profiles"]}
+        return [row | spread("gain_over_cost", estimate(gain.mean(axis=1)))]
+
+    def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
+        rows = [row for task in results for row in task]
+        sentences = []
+        for name in self.auctions:
+            measured = [row for row in rows if row["auction"] == name]
+            values = [f"{row['measured_by']} {row['gain_over_cost']:.3f}" for row in measured]
+            sentences.append(f"{name}: {', '.join(values)}")
         plot = Plot("auction", "gain_over_cost", "measured_by", "", "mean gain / cost", bars=True)
-        return Finding(rows, plot, said)
+        return Finding(rows, plot, sentences)

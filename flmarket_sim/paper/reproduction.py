@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flmarket_sim.errors import FlmarketError, InputError
-from flmarket_sim.experiments.pieces import asked, in_pieces
+from flmarket_sim.experiments.store import FileStore
+from flmarket_sim.experiments.worker_processes import Crew
 from flmarket_sim.paper.paper_market import PUBLISHED
 from flmarket_sim.scenario.model import Plugin, Scenario
 from flmarket_sim.scenario.scenario_file import load_scenario
 from flmarket_sim.scenario.shipped import scenario_path
 from flmarket_sim.studies.study import Finding, Progress
+from flmarket_sim.studies.study_run import TASKS, find_out, study_of
 
 RESULTS = {
     "error-bound": "Figure 1: error bound by budget (RQ1)",
@@ -81,30 +83,33 @@ def experiment(
 def reproduce(
     names: Sequence[str],
     folder: Path,
+    *,
     quick: bool,
-    workers: int,
+    crew: Crew | None = None,
     authors: Path | None = None,
     overrides: Sequence[str] = (),
-    progress: Progress = lambda *_: None,
+    progress: Progress | None = None,
 ) -> tuple[list[Reproduced], dict[str, str]]:
-    """Makes the results, one after the other; `folder`/pieces keeps what is done, and the same call goes on from there.
+    """Makes the results one after the other. The store in `folder` keeps every finished task.
 
-    The second part says why those that could not be made could not: a missing data set does not stop the others.
+    The second part names the results that could not be made, and why: a missing data set does not
+    stop the others.
     """
     if authors is not None and not any(authors.glob("*.pt")):
         raise InputError(f"{authors} has no published weights (.pt files)")
     experiments = {name: experiment(name, quick, authors, overrides) for name in names}
     for scenario in experiments.values():
-        asked(scenario)
+        study_of(scenario)
     done, failed = [], {}
-    for name, scenario in experiments.items():
-        began = time.perf_counter()
-        try:
-            finding = in_pieces(scenario, folder / "pieces", workers, progress)
-        except FlmarketError as error:
-            failed[name] = str(error)
-            continue
-        done.append(Reproduced(name, scenario, finding, time.perf_counter() - began, quick))
+    with FileStore(folder / TASKS) as store:
+        for name, scenario in experiments.items():
+            began = time.perf_counter()
+            try:
+                finding = find_out(scenario, crew=crew, store=store, progress=progress)
+            except FlmarketError as error:
+                failed[name] = str(error)
+                continue
+            done.append(Reproduced(name, scenario, finding, time.perf_counter() - began, quick))
     return done, failed
 
 

@@ -291,5 +291,5 @@ studies = Registry(
         "guarantees": "flmarket_sim.paper.guarantees:Guarantees",
     },
     group="flmarket_sim.studies",
-    needs=("name", "run"),
+    needs=("name", "tasks", "measure", "conclude"),
 )

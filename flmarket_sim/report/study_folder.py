@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,15 +15,12 @@ from rich.table import Table
 from rich.text import Text
 
 from flmarket_sim.errors import FlmarketError, InputError
-from flmarket_sim.plugins import registry
 from flmarket_sim.report import figures
 from flmarket_sim.report.evaluation_table import label
-from flmarket_sim.scenario.model import Plugin, Scenario
-from flmarket_sim.storage.result_folders import claim
+from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.storage.atomic_files import write_text
 from flmarket_sim.storage.untrusted_files import read_json, read_parquet
-from flmarket_sim.studies.study import Finding, Progress
-
-Row = dict[str, Any]
+from flmarket_sim.studies.study import Finding, Row
 
 
 @dataclass(frozen=True)
@@ -35,38 +30,6 @@ class Kept:
     rows: list[Row]
     sentences: list[str]
     scenario: dict[str, Any]
-
-
-def question_of(scenario: Scenario) -> Plugin:
-    """What a scenario asks of its market."""
-    if scenario.study is None:
-        known = ", ".join(registry.studies.names())
-        raise InputError(
-            f"{scenario.name} asks no question: it has no [study] table with a name, one of {known}"
-        )
-    return scenario.study
-
-
-def run_study(
-    scenario: Scenario, out: str | Path, progress: Progress | None = None
-) -> tuple[Finding, float]:
-    """Asks the question of a scenario's [study] table, into a new or empty directory: the finding, and wall seconds."""
-    question = question_of(scenario)
-    asked: Any = registry.studies.create(question.name, **question.options)
-    folder = Path(out)
-    made = not folder.exists()
-    claim(folder, "study")
-    began = time.perf_counter()
-    try:
-        finding: Finding = asked.run(scenario, progress or (lambda done, total: None))
-    except BaseException:
-        if made:
-            with suppress(OSError):
-                folder.rmdir()  # empty still: nothing to keep
-        raise
-    seconds = time.perf_counter() - began
-    write(finding, scenario, folder, seconds)
-    return finding, seconds
 
 
 def read_study(directory: str | Path) -> Kept:
@@ -123,8 +86,12 @@ def render(finding: Finding) -> RenderableType:
     return Group(table, *(Text(f"- {sentence}") for sentence in finding.sentences))
 
 
-def write(finding: Finding, scenario: Scenario, folder: Path, seconds: float) -> None:
-    """Everything a reader needs, the scenario and its hash among it."""
+def write(finding: Finding, folder: Path, scenario: Scenario) -> None:
+    """Everything a reader needs, the scenario and its hash included.
+
+    `study.json` comes last: it marks a finished study. No file holds a time, so the same study
+    gives the same bytes.
+    """
     rows = [
         row | {"auction": label(row["auction"])} if "auction" in row else row
         for row in finding.rows
@@ -136,16 +103,14 @@ def write(finding: Finding, scenario: Scenario, folder: Path, seconds: float) ->
     facts = {
         "scenario": scenario.as_dict(),
         "scenario_sha256": scenario.digest(),
-        "seconds": round(seconds, 1),
         "sentences": finding.sentences,
     }
     try:
         pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet", compression="zstd")
-        (folder / "study.json").write_text(
-            json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
         (folder / "table.md").write_text(markdown(rows), encoding="utf-8")
         figures.draw(drawn, finding.plot, folder / "figure.png")
         figures.draw(drawn, finding.plot, folder / "figure.svg")
+        text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
+        write_text(folder / "study.json", text)
     except OSError as error:
         raise FlmarketError(f"the study cannot be written to {folder}: {error}") from None

@@ -1,4 +1,4 @@
-"""Owners who lie together: a coalition of k, and one person under several names."""
+"""Owners who misreport together: a coalition of k, and one person under several names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from flmarket_sim.studies.study import (
     Finding,
     Names,
     Plot,
-    Progress,
+    Row,
+    Work,
     markets,
     melted,
     spread,
@@ -30,7 +31,7 @@ Several = Annotated[Sequence[Annotated[int, Field(ge=2)]], Field(min_length=1)]
 
 
 class CoalitionStudy:
-    """What k of the bidders gain by bidding as one, against what the same k gain if each lies alone."""
+    """What k bidders gain by bidding as one, against what the same k gain if each lies alone."""
 
     name = "coalition"
 
@@ -42,50 +43,54 @@ class CoalitionStudy:
         effort: str = "quick",
     ) -> None:
         effort_of(effort)
-        self.auctions = {name: named(name) for name in auctions}
-        self.sizes, self.profiles, self.effort = list(sizes), profiles, effort
+        for name in auctions:
+            named(name)
+        self.auctions, self.sizes = list(auctions), list(sizes)
+        self.settings = {"profiles": profiles, "effort": effort}
 
-    def run(self, scenario: Scenario, progress: Progress) -> Finding:
+    def tasks(self, scenario: Scenario) -> list[Work]:
         if max(self.sizes) > scenario.market.bidders:
             raise InputError(
-                f"a coalition of {max(self.sizes)} needs as many bidders, market.bidders is {scenario.market.bidders}"
+                f"a coalition of {max(self.sizes)} needs as many bidders, but market.bidders is "
+                f"{scenario.market.bidders}"
             )
-        truth, budget = markets(scenario, self.profiles)
-        value = truth.value(truth.privacy_budget)
-        rows, said, done = [], [], 0
-        for name, auction in self.auctions.items():
-            for size in self.sizes:
-                members = np.zeros(truth.shape, bool)
-                members[:, :size] = True  # bidders come in an order drawn by lot
-                found = coalition(
-                    auction,
-                    truth,
-                    budget,
-                    members,
-                    effort=self.effort,
-                    seed=scenario.seed,
-                    levels=scenario.market.levels,
-                )
-                worth = np.where(members, value, 0.0).sum(axis=1)
-                row = {"auction": name, "members": size, "markets": self.profiles}
-                row |= spread("gain_together", estimate(found.gain, weights=worth))
-                row |= spread("gain_alone", estimate(found.alone_gain, weights=worth))
-                rows.append(row)
-                done += 1
-                progress(done, len(self.auctions) * len(self.sizes))
-            last = rows[-1]
-            said.append(
-                f"{name}: {last['members']} owners gain {last['gain_together']:.3f} of what they have to sell together, "
-                f"{last['gain_alone']:.3f} if each lies alone"
-            )
-        plot = Plot(
-            "members",
-            "gain_together",
-            "auction",
-            "members of the coalition",
-            "gain / value of all they have",
+        return [
+            {"auction": name, "members": size} | self.settings
+            for name in self.auctions
+            for size in self.sizes
+        ]
+
+    @staticmethod
+    def measure(scenario: Scenario, work: Work) -> list[Row]:
+        truth, budget = markets(scenario, work["profiles"])
+        members = np.zeros(truth.shape, bool)
+        members[:, : work["members"]] = True  # bidders come in a random order
+        result = coalition(
+            named(work["auction"]),
+            truth,
+            budget,
+            members,
+            effort=work["effort"],
+            seed=scenario.seed,
+            levels=scenario.market.levels,
         )
-        return Finding(rows, plot, said)
+        worth = np.where(members, truth.value(truth.privacy_budget), 0.0).sum(axis=1)
+        row = {key: work[key] for key in ("auction", "members")} | {"markets": work["profiles"]}
+        row |= spread("gain_together", estimate(result.gain, weights=worth))
+        row |= spread("gain_alone", estimate(result.alone_gain, weights=worth))
+        return [row]
+
+    def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
+        rows = [row for task in results for row in task]
+        label = "gain / value of all they have"
+        plot = Plot("members", "gain_together", "auction", "members of the coalition", label)
+        largest = [row for row in rows if row["members"] == self.sizes[-1]]
+        sentences = [
+            f"{row['auction']}: {row['members']} owners gain {row['gain_together']:.3f} of what "
+            f"they have to sell together, {row['gain_alone']:.3f} if each lies alone"
+            for row in largest
+        ]
+        return Finding(rows, plot, sentences)
 
 
 class FalseNamesStudy:
@@ -97,54 +102,51 @@ class FalseNamesStudy:
         self, auctions: Names, names: Several = (2, 3), profiles: Count = 60, effort: str = "quick"
     ) -> None:
         effort_of(effort)
-        self.auctions = {name: named(name) for name in auctions}
-        self.names, self.profiles, self.effort = list(names), profiles, effort
+        for name in auctions:
+            named(name)
+        self.auctions, self.names = list(auctions), list(names)
+        self.settings = {"profiles": profiles, "effort": effort}
 
-    def run(self, scenario: Scenario, progress: Progress) -> Finding:
-        truth, budget = markets(scenario, self.profiles)
-        owner = np.zeros(self.profiles, np.int64)  # bidders come in an order drawn by lot
-        rows, said, done = [], [], 0
-        for name, auction in self.auctions.items():
-            for number in self.names:
-                found = false_names(
-                    auction,
-                    truth,
-                    budget,
-                    owner,
-                    number,
-                    effort=self.effort,
-                    seed=scenario.seed,
-                    levels=scenario.market.levels,
-                )
-                base = found.one_truthful
-                row = {"auction": name, "names": number, "markets": self.profiles}
-                row |= spread(
-                    "gain_names", estimate(found.many_truthful - base, weights=found.cost)
-                )
-                row |= spread("gain_lie", estimate(found.one_lying - base, weights=found.cost))
-                row |= spread(
-                    "gain_both",
-                    estimate(
-                        np.maximum(found.many_lying, found.one_lying) - base, weights=found.cost
-                    ),
-                )
-                rows.append(row)
-                done += 1
-                progress(done, len(self.auctions) * len(self.names))
-            last = rows[-1]
-            said.append(
-                f"{name}: {last['names']} names alone bring {last['gain_names']:+.3f} of the value of all she has, "
-                f"a lie under one name {last['gain_lie']:+.3f}, both together {last['gain_both']:+.3f}"
-            )
+    def tasks(self, scenario: Scenario) -> list[Work]:
+        return [
+            {"auction": name, "names": number} | self.settings
+            for name in self.auctions
+            for number in self.names
+        ]
+
+    @staticmethod
+    def measure(scenario: Scenario, work: Work) -> list[Row]:
+        truth, budget = markets(scenario, work["profiles"])
+        result = false_names(
+            named(work["auction"]),
+            truth,
+            budget,
+            np.zeros(work["profiles"], np.int64),  # bidders come in a random order
+            work["names"],
+            effort=work["effort"],
+            seed=scenario.seed,
+            levels=scenario.market.levels,
+        )
+        gains = {
+            "gain_names": result.many_truthful,
+            "gain_lie": result.one_lying,
+            "gain_both": np.maximum(result.many_lying, result.one_lying),
+        }
+        row = {key: work[key] for key in ("auction", "names")} | {"markets": work["profiles"]}
+        for key, utility in gains.items():
+            row |= spread(key, estimate(utility - result.one_truthful, weights=result.cost))
+        return [row]
+
+    def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
+        rows = [row for task in results for row in task]
         kinds = {"names": "gain_names", "a lie": "gain_lie", "both": "gain_both"}
         most = [row for row in rows if row["names"] == self.names[-1]]
-        plot = Plot(
-            "auction",
-            "gain",
-            "what",
-            "",
-            f"gain / value of all she has ({self.names[-1]} names)",
-            bars=True,
-            level=0.0,
-        )
-        return Finding(rows, plot, said, melted(most, "gain", "what", kinds))
+        label = f"gain / value of all she has ({self.names[-1]} names)"
+        plot = Plot("auction", "gain", "what", "", label, bars=True, level=0.0)
+        sentences = [
+            f"{row['auction']}: {row['names']} names alone bring {row['gain_names']:+.3f} of the "
+            f"value of all she has, a lie under one name {row['gain_lie']:+.3f}, both together "
+            f"{row['gain_both']:+.3f}"
+            for row in most
+        ]
+        return Finding(rows, plot, sentences, melted(most, "gain", "what", kinds))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from flmarket_sim.eventlog import sql
 from flmarket_sim.experiments.market_runs import auction_table, changed, ran
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import from_seeds
-from flmarket_sim.studies.study import Count, Finding, Names, Plot, Progress, spread
+from flmarket_sim.studies.study import Count, Finding, Names, Plot, Row, Work, spread
 
 # the factor of the truth that a bid asks: of what she offers, not of all that she has; a person once, however many names
 ASKED = """
@@ -29,6 +31,10 @@ EARNED = """
 SELECT round, sum(utility) AS got, sum(truthful_utility) AS honest FROM counterfactual GROUP BY round ORDER BY round
 """
 ROUNDS = "SELECT round, budget, bound_of_data, valid FROM rounds ORDER BY round"
+
+
+MEASURES = ("asked_factor", "budget_share", "advantage", "bound_of_data")
+Columns = dict[str, list[Any]]
 
 
 class Learners:
@@ -55,81 +61,71 @@ class Learners:
         )
         self.share, self.options = share, options or {}
 
-    def run(self, scenario: Scenario, progress: Progress) -> Finding:
-        rows: list[dict[str, Any]] = []
-        said = []
-        total, done = len(self.auctions) * len(self.behaviours) * self.seeds, 0
-        for name in self.auctions:
-            for behaviour in self.behaviours:
-                runs = []
-                for seed in range(scenario.seed, scenario.seed + self.seeds):
-                    lying = [
-                        {"name": behaviour, "share": self.share, **self.options.get(behaviour, {})}
-                    ]
-                    one = changed(
-                        scenario,
-                        seed=seed,
-                        auction=auction_table(name),
-                        owners__behaviours=lying,
-                        market__counterfactual=True,
-                    )
-                    with ran(one) as folder:
-                        runs.append(self._blocks(folder, scenario.rounds))
-                    done += 1
-                    progress(done, total)
-                for block in range(self.blocks):
-                    row: dict[str, Any] = {
-                        "auction": name,
-                        "behaviour": behaviour,
-                        "rounds_until": (block + 1) * scenario.rounds // self.blocks,
-                        "seeds": self.seeds,
-                    }
-                    for measure in ("asked_factor", "budget_share", "advantage", "bound_of_data"):
-                        row |= spread(
-                            measure, from_seeds(np.array([run[measure][block] for run in runs]))
-                        )
-                    rows.append(row)
-                said.append(
-                    f"{name}, {behaviour}: in the last block of rounds they ask {rows[-1]['asked_factor']:.2f} times the truth and gain "
-                    f"{rows[-1]['advantage']:+.3f} of the buyer's money over what the truth would earn each alone"
-                )
-        label = f"factor of the truth that {self.behaviours[0]} learners ask"
-        drawn = [
-            row for row in rows if row["behaviour"] == self.behaviours[0]
-        ]  # all of them would be too many lines
-        return Finding(
-            rows,
-            Plot("rounds_until", "asked_factor", "auction", "round", label, level=1.0),
-            said,
-            drawn,
+    def tasks(self, scenario: Scenario) -> list[Work]:
+        return [
+            {"auction": name, "seed": seed, "blocks": self.blocks}
+            | {"behaviour": {"name": learner, "share": self.share, **self.options.get(learner, {})}}
+            for name in self.auctions
+            for learner in self.behaviours
+            for seed in range(scenario.seed, scenario.seed + self.seeds)
+        ]
+
+    @staticmethod
+    def measure(scenario: Scenario, work: Work) -> list[Row]:
+        market = changed(
+            scenario,
+            seed=work["seed"],
+            auction=auction_table(work["auction"]),
+            owners__behaviours=[work["behaviour"]],
+            market__counterfactual=True,
         )
+        origin = {"auction": work["auction"], "behaviour": work["behaviour"]["name"]}
+        with ran(market) as folder:
+            return [origin | block for block in _blocks(folder, scenario.rounds, work["blocks"])]
 
-    def _blocks(self, folder: Any, rounds: int) -> dict[str, list[float]]:
-        """Each measure in each block of rounds of a run."""
-        asked, earned, each = (sql(folder, query).to_pydict() for query in (ASKED, EARNED, ROUNDS))
-        found: dict[str, list[float]] = {
-            "asked_factor": [],
-            "budget_share": [],
-            "advantage": [],
-            "bound_of_data": [],
+    def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
+        cells: dict[tuple[str, str, int], list[Row]] = {}
+        for block in (block for task in results for block in task):
+            place = (block["auction"], block["behaviour"], block["rounds_until"])
+            cells.setdefault(place, []).append(block)
+        rows: list[Row] = []
+        for (name, learner, until), seeds in cells.items():
+            row: Row = {"auction": name, "behaviour": learner, "rounds_until": until}
+            row["seeds"] = self.seeds
+            for measure in MEASURES:
+                row |= spread(measure, from_seeds(np.array([run[measure] for run in seeds])))
+            rows.append(row)
+        label = f"factor of the truth that {self.behaviours[0]} learners ask"
+        plot = Plot("rounds_until", "asked_factor", "auction", "round", label, level=1.0)
+        first = [row for row in rows if row["behaviour"] == self.behaviours[0]]
+        last = [row for row in rows if row["rounds_until"] == scenario.rounds]
+        return Finding(rows, plot, [_sentence(row) for row in last], first)
+
+
+def _sentence(row: Row) -> str:
+    return (
+        f"{row['auction']}, {row['behaviour']}: in the last block of rounds they ask "
+        f"{row['asked_factor']:.2f} times the truth and gain {row['advantage']:+.3f} of the "
+        "buyer's money over what the truth would earn each alone"
+    )
+
+
+def _blocks(folder: Path, rounds: int, blocks: int) -> Iterator[Row]:
+    """The measures of a run in each block of its rounds."""
+    asked, earned, each = (sql(folder, query).to_pydict() for query in (ASKED, EARNED, ROUNDS))
+    for block in range(blocks):
+        begin, end = block * rounds // blocks, (block + 1) * rounds // blocks
+
+        def part(table: Columns, column: str, begin: int = begin, end: int = end) -> Any:
+            pairs = zip(table["round"], table[column], strict=True)
+            return np.array([value for number, value in pairs if begin <= number < end], float)
+
+        gained = part(earned, "got").sum() - part(earned, "honest").sum()
+        bound = part(each, "bound_of_data")[part(each, "valid") > 0]
+        yield {
+            "rounds_until": end,
+            "asked_factor": float(np.exp(part(asked, "log_factor").mean())),
+            "budget_share": float(part(asked, "budget_share").mean()),
+            "advantage": float(gained / part(each, "budget").sum()),
+            "bound_of_data": float(bound.mean()) if len(bound) else float("nan"),
         }
-        for block in range(self.blocks):
-            begin, end = block * rounds // self.blocks, (block + 1) * rounds // self.blocks
-
-            def part(
-                table: dict[str, list[Any]], column: str, begin: int = begin, end: int = end
-            ) -> Any:
-                chosen = [
-                    value
-                    for at, value in zip(table["round"], table[column], strict=True)
-                    if begin <= at < end
-                ]
-                return np.array(chosen, float)
-
-            gained = part(earned, "got").sum() - part(earned, "honest").sum()
-            found["asked_factor"].append(float(np.exp(part(asked, "log_factor").mean())))
-            found["budget_share"].append(float(part(asked, "budget_share").mean()))
-            found["advantage"].append(float(gained / part(each, "budget").sum()))
-            bound = part(each, "bound_of_data")[part(each, "valid") > 0]
-            found["bound_of_data"].append(float(bound.mean()) if len(bound) else float("nan"))
-        return found

@@ -1,8 +1,6 @@
-"""How much lying pays, by mechanism and budget."""
+"""How much misreports pay, by mechanism and budget."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -12,11 +10,14 @@ from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import estimate
 from flmarket_sim.strategy.probe import probe
 from flmarket_sim.strategy.search_effort import effort_of
-from flmarket_sim.studies.study import Count, Factors, Finding, Names, Plot, Progress, spread
+from flmarket_sim.studies.study import Count, Factors, Finding, Names, Plot, Row, Work, spread
 
 
 class MisreportGain:
-    """The best lie found for every owner, at several budget factors, for several auctions on the same markets."""
+    """The best misreport found for every owner, at several budget factors.
+
+    All auctions meet the same markets.
+    """
 
     name = "misreport-gain"
 
@@ -28,53 +29,52 @@ class MisreportGain:
         effort: str = "standard",
     ) -> None:
         effort_of(effort)
-        self.auctions = {name: named(name) for name in auctions}
-        self.factors, self.profiles, self.effort = list(factors), profiles, effort
+        for name in auctions:
+            named(name)
+        self.auctions, self.factors = list(auctions), list(factors)
+        self.profiles, self.effort = profiles, effort
 
-    def run(self, scenario: Scenario, progress: Progress) -> Finding:
-        rows: list[dict[str, Any]] = []
-        total = len(self.auctions) * len(self.factors)
-        truth, _ = draw_markets(scenario, self.profiles, None, scenario.seed)
-        for place, (name, auction) in enumerate(self.auctions.items()):
-            for number, factor in enumerate(self.factors):
-                found = probe(
-                    auction,
-                    truth,
-                    factor * truth.total_value(),
-                    seed=scenario.seed,
-                    effort=self.effort,
-                )
-                notable = found.share_gaining()
-                false = {
-                    part: mask[found.relative_gain > 0.01]
-                    for part, mask in found.false_parts().items()
-                }
-                rows.append(
-                    {"auction": name, "budget_factor": factor, "markets": self.profiles}
-                    | spread("gain_over_cost", estimate(found.relative_gain.mean(axis=1)))
-                    | spread("share_gaining", notable)
-                    | {
-                        f"false_{part}": float(mask.mean()) if len(mask) else 0.0
-                        for part, mask in false.items()
-                    }
-                )
-                progress(place * len(self.factors) + number + 1, total)
-        plot = Plot(
-            "budget_factor",
-            "gain_over_cost",
-            "auction",
-            "budget / value of everything for sale",
-            "mean gain / cost",
+    def tasks(self, scenario: Scenario) -> list[Work]:
+        return [
+            {"auction": name, "factor": factor, "profiles": self.profiles, "effort": self.effort}
+            for name in self.auctions
+            for factor in self.factors
+        ]
+
+    @staticmethod
+    def measure(scenario: Scenario, work: Work) -> list[Row]:
+        truth, _ = draw_markets(scenario, work["profiles"], None, scenario.seed)
+        budget = work["factor"] * truth.total_value()
+        result = probe(
+            named(work["auction"]), truth, budget, seed=scenario.seed, effort=work["effort"]
         )
-        return Finding(rows, plot, self._sentences(rows))
+        gaining = result.relative_gain > 0.01
+        row = {
+            "auction": work["auction"],
+            "budget_factor": work["factor"],
+            "markets": work["profiles"],
+        }
+        row |= spread("gain_over_cost", estimate(result.relative_gain.mean(axis=1)))
+        row |= spread("share_gaining", result.share_gaining())
+        for part, is_false in result.false_parts().items():
+            row[f"false_{part}"] = float(is_false[gaining].mean()) if gaining.any() else 0.0
+        return [row]
 
-    def _sentences(self, rows: list[dict[str, Any]]) -> list[str]:
-        said = []
-        for name in self.auctions:
-            mine = [row for row in rows if row["auction"] == name]
-            mean = float(np.mean([row["gain_over_cost"] for row in mine]))
-            share = float(np.mean([row["share_gaining"] for row in mine]))
-            said.append(
-                f"{name}: the best lies found earn {mean:.2f} of cost on average; {share:.0%} of owners gain more than 1 %"
-            )
-        return said
+    def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
+        rows = [row for task in results for row in task]
+        axis = "budget / value of everything for sale"
+        plot = Plot("budget_factor", "gain_over_cost", "auction", axis, "mean gain / cost")
+        sentences = [
+            _sentence(name, [row for row in rows if row["auction"] == name])
+            for name in self.auctions
+        ]
+        return Finding(rows, plot, sentences)
+
+
+def _sentence(name: str, rows: list[Row]) -> str:
+    mean = float(np.mean([row["gain_over_cost"] for row in rows]))
+    share = float(np.mean([row["share_gaining"] for row in rows]))
+    return (
+        f"{name}: the best misreports found earn {mean:.2f} of cost on average; "
+        f"{share:.0%} of owners gain more than 1 %"
+    )

@@ -1,8 +1,7 @@
-"""Where a market of liars comes to rest, and what that costs the buyer."""
+"""Where a market of misreporting owners comes to rest, and what that costs the buyer."""
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 import numpy as np
@@ -19,7 +18,8 @@ from flmarket_sim.studies.study import (
     Finding,
     Names,
     Plot,
-    Progress,
+    Row,
+    Work,
     markets,
     melted,
     spread,
@@ -27,7 +27,10 @@ from flmarket_sim.studies.study import (
 
 
 class RestPoint:
-    """Iterated best response until nobody gains more than `threshold`, with the error at rest against the error under truth."""
+    """Iterated best response until no owner gains more than `threshold`.
+
+    The study compares the error at rest with the error under truthful reports.
+    """
 
     name = "rest-point"
 
@@ -40,63 +43,69 @@ class RestPoint:
         max_sweeps: Count = 30,
     ) -> None:
         effort_of(effort)
-        self.auctions = {name: named(name) for name in auctions}
-        self.profiles, self.effort, self.threshold, self.max_sweeps = (
-            profiles,
-            effort,
-            threshold,
-            max_sweeps,
-        )
+        for name in auctions:
+            named(name)
+        self.auctions, self.max_sweeps = list(auctions), max_sweeps
+        self.settings = {
+            "profiles": profiles,
+            "effort": effort,
+            "threshold": threshold,
+            "max_sweeps": max_sweeps,
+        }
 
-    def run(self, scenario: Scenario, progress: Progress) -> Finding:
-        truth, budget = markets(scenario, self.profiles)
+    def tasks(self, scenario: Scenario) -> list[Work]:
+        return [{"auction": name} | self.settings for name in self.auctions]
+
+    @staticmethod
+    def measure(scenario: Scenario, work: Work) -> list[Row]:
+        auction = named(work["auction"])
+        truth, budget = markets(scenario, work["profiles"])
         rule, clip = scenario.aggregation.name, scenario.privacy.clip
-        rows, said = [], []
-        for place, (name, auction) in enumerate(self.auctions.items()):
-            began = time.perf_counter()
-            rest = best_response_dynamics(
-                auction, truth, budget, effort=self.effort, seed=scenario.seed, threshold=self.threshold,
-                max_sweeps=self.max_sweeps, levels=scenario.market.levels,
-                progress=_part(progress, place, len(self.auctions)),
-            )  # fmt: skip
-            seconds = time.perf_counter() - began
-            before = effect(auction, truth, truth.bids(scenario.market.levels), budget, rule, clip)
-            after = effect(auction, truth, rest.reports, budget, rule, clip)
-            valid = np.isfinite(before.error_bound) & np.isfinite(after.bound_of_data)
-            settled = valid & (rest.ending != UNSETTLED)
-            row = {
-                "auction": name,
-                "markets": self.profiles,
-                "rest": int((rest.ending == REST).sum()),
-                "cycle": int((rest.ending == CYCLE).sum()),
-                "unsettled": int((rest.ending == UNSETTLED).sum()),
-                "sweeps": float(rest.sweeps.mean()),
-                "liars": float(rest.moved.mean()),
-                "invalid_at_rest": float((~np.isfinite(after.error_bound)).mean()),
-            }
-            row |= spread("error_truth", estimate(np.where(valid, before.error_bound, np.nan)))
-            row |= spread("error_rest", estimate(np.where(valid, after.error_bound, np.nan)))
-            row |= spread(
-                "bound_of_data_rest", estimate(np.where(valid, after.bound_of_data, np.nan))
-            )
-            row |= spread(
-                "error_ratio",
-                estimate(np.where(valid, after.bound_of_data, np.nan), weights=before.error_bound),
-            )
-            row |= spread("surplus_truth", estimate(before.surplus / budget))
-            row |= spread("surplus_rest", estimate(after.surplus / budget))
-            row |= spread("spent_rest", estimate(after.spent / budget))
-            row["seconds_a_market"] = seconds / self.profiles
-            rows.append(row)
-            said.append(
-                f"{name}: {row['rest']} of {self.profiles} markets rest, {row['cycle']} cycle, {row['unsettled']} are unsettled after "
-                f"{self.max_sweeps} sweeps; the error is {row['error_ratio']:.2f} times that under truth ({int(settled.sum())} settled)"
-            )
+        rest = best_response_dynamics(
+            auction,
+            truth,
+            budget,
+            effort=work["effort"],
+            seed=scenario.seed,
+            threshold=work["threshold"],
+            max_sweeps=work["max_sweeps"],
+            levels=scenario.market.levels,
+        )
+        before = effect(auction, truth, truth.bids(scenario.market.levels), budget, rule, clip)
+        after = effect(auction, truth, rest.reports, budget, rule, clip)
+        valid = np.isfinite(before.error_bound) & np.isfinite(after.bound_of_data)
+        bound_of_data = np.where(valid, after.bound_of_data, np.nan)
+        row: Row = {
+            "auction": work["auction"],
+            "markets": work["profiles"],
+            "rest": int((rest.ending == REST).sum()),
+            "cycle": int((rest.ending == CYCLE).sum()),
+            "unsettled": int((rest.ending == UNSETTLED).sum()),
+            "settled": int((valid & (rest.ending != UNSETTLED)).sum()),
+            "sweeps": float(rest.sweeps.mean()),
+            "liars": float(rest.moved.mean()),
+            "invalid_at_rest": float((~np.isfinite(after.error_bound)).mean()),
+        }
+        row |= spread("error_truth", estimate(np.where(valid, before.error_bound, np.nan)))
+        row |= spread("error_rest", estimate(np.where(valid, after.error_bound, np.nan)))
+        row |= spread("bound_of_data_rest", estimate(bound_of_data))
+        row |= spread("error_ratio", estimate(bound_of_data, weights=before.error_bound))
+        row |= spread("surplus_truth", estimate(before.surplus / budget))
+        row |= spread("surplus_rest", estimate(after.surplus / budget))
+        row |= spread("spent_rest", estimate(after.spent / budget))
+        return [row]
+
+    def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
+        rows = [row for task in results for row in task]
         kinds = {"truthful": "error_truth", "liars at rest": "bound_of_data_rest"}
         plot = Plot("auction", "error", "owners", "", "mean error bound", bars=True)
-        return Finding(rows, plot, said, melted(rows, "error", "owners", kinds))
+        sentences = [_sentence(row, self.max_sweeps) for row in rows]
+        return Finding(rows, plot, sentences, melted(rows, "error", "owners", kinds))
 
 
-def _part(progress: Progress, place: int, parts: int) -> Progress:
-    """Progress of one of several equal parts."""
-    return lambda done, total: progress(place * total + done, parts * total)
+def _sentence(row: Row, max_sweeps: int) -> str:
+    return (
+        f"{row['auction']}: {row['rest']} of {row['markets']} markets rest, {row['cycle']} cycle, "
+        f"{row['unsettled']} are unsettled after {max_sweeps} sweeps; the error is "
+        f"{row['error_ratio']:.2f} times that under truth ({row['settled']} settled)"
+    )

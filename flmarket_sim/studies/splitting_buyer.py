@@ -1,9 +1,9 @@
-"""Is it cheaper to buy the same error in several purchases? The question that the paper leaves open."""
+"""Is it cheaper to buy the same error in several purchases? The paper leaves this question open."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -13,15 +13,16 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import from_seeds
 from flmarket_sim.strategy.arbitrage import price_of_the_same
-from flmarket_sim.studies.study import Count, Finding, Names, Plot, Progress, markets, spread
+from flmarket_sim.studies.study import Count, Finding, Names, Plot, Row, Work, markets, spread
 
 Several = Annotated[Sequence[Annotated[int, Field(ge=2)]], Field(min_length=1)]
 
 
 class Arbitrage:
-    """Money that k purchases need for the mean error of one: below 1, a buyer does better by splitting.
+    """The money that k purchases need for the mean error of one purchase.
 
-    Markets are cut into `groups`, each gives one price, and the interval is over groups.
+    Below 1, a buyer does better by splitting. The study cuts the markets into `groups`; each group
+    gives one price, and the interval is over groups.
     """
 
     name = "arbitrage"
@@ -29,68 +30,60 @@ class Arbitrage:
     def __init__(
         self, auctions: Names, purchases: Several = (2, 4), profiles: Count = 400, groups: Count = 8
     ) -> None:
-        self.auctions = {name: named(name) for name in auctions}
+        for name in auctions:
+            named(name)
         if groups > profiles:
             raise InputError(
                 f"{groups} groups need as many markets at least; study.profiles is {profiles}"
             )
-        self.purchases, self.profiles, self.groups = list(purchases), profiles, groups
+        self.auctions, self.purchases = list(auctions), list(purchases)
+        self.settings = {"profiles": profiles, "groups": groups}
 
-    def run(self, scenario: Scenario, progress: Progress) -> Finding:
-        truth, budget = markets(scenario, self.profiles)
-        parts = np.array_split(np.arange(self.profiles), self.groups)
-        rule = scenario.aggregation.name
-        rows, said, done = [], [], 0
-        total = len(self.auctions) * len(self.purchases) * 2
-        for name, auction in self.auctions.items():
-            for remember in (True, False):
-                for count in self.purchases:
-                    prices = np.array(
-                        [
-                            price_of_the_same(
-                                auction,
-                                truth.take(part),
-                                budget[part],
-                                count,
-                                remember=remember,
-                                rule=rule,
-                            )
-                            for part in parts
-                        ]
-                    )
-                    row: dict[str, Any] = {
-                        "auction": name,
-                        "owners": "remember" if remember else "forget",
-                        "purchases": count,
-                    }
-                    row |= spread("budget_ratio", from_seeds(prices[:, 0])) | spread(
-                        "spending_ratio", from_seeds(prices[:, 1])
-                    )
-                    row["never_reached"] = int(np.isnan(prices[:, 0]).sum())
-                    rows.append(row)
-                    done += 1
-                    progress(done, total)
-            mine = {
-                (row["owners"], row["purchases"]): row["spending_ratio"]
-                for row in rows
-                if row["auction"] == name
-            }
-            first = self.purchases[0]
-            said.append(
-                f"{name}: {first} purchases of the same error cost {mine['remember', first]:.2f} times as much if owners remember, "
-                f"{mine['forget', first]:.2f} times if they forget"
-            )
-        bars = [
-            {
-                "auction": row["auction"],
-                "owners": f"owners {row['owners']}",
-                "price": row["spending_ratio"],
-                "price_low": row["spending_ratio_low"],
-                "price_high": row["spending_ratio_high"],
-            }
-            for row in rows
-            if row["purchases"] == self.purchases[0]
+    def tasks(self, scenario: Scenario) -> list[Work]:
+        return [
+            {"auction": name, "owners": owners, "purchases": count} | self.settings
+            for name in self.auctions
+            for owners in ("remember", "forget")
+            for count in self.purchases
         ]
-        label = f"money paid in {self.purchases[0]} purchases / in one"
+
+    @staticmethod
+    def measure(scenario: Scenario, work: Work) -> list[Row]:
+        truth, budget = markets(scenario, work["profiles"])
+        prices = np.array(
+            [
+                price_of_the_same(
+                    named(work["auction"]),
+                    truth.take(group),
+                    budget[group],
+                    work["purchases"],
+                    remember=work["owners"] == "remember",
+                    rule=scenario.aggregation.name,
+                )
+                for group in np.array_split(np.arange(work["profiles"]), work["groups"])
+            ]
+        )
+        row = {key: work[key] for key in ("auction", "owners", "purchases")}
+        row |= spread("budget_ratio", from_seeds(prices[:, 0]))
+        row |= spread("spending_ratio", from_seeds(prices[:, 1]))
+        row["never_reached"] = int(np.isnan(prices[:, 0]).sum())
+        return [row]
+
+    def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
+        rows = [row for task in results for row in task]
+        first = self.purchases[0]
+        fewest = [row for row in rows if row["purchases"] == first]
+        bars = [
+            {"auction": row["auction"], "owners": f"owners {row['owners']}"}
+            | {f"price{end}": row[f"spending_ratio{end}"] for end in ("", "_low", "_high")}
+            for row in fewest
+        ]
+        price = {(row["auction"], row["owners"]): row["spending_ratio"] for row in fewest}
+        sentences = [
+            f"{name}: {first} purchases of the same error cost {price[name, 'remember']:.2f} times "
+            f"as much if owners remember, {price[name, 'forget']:.2f} times if they forget"
+            for name in self.auctions
+        ]
+        label = f"money paid in {first} purchases / in one"
         plot = Plot("auction", "price", "owners", "", label, bars=True, level=1.0)
-        return Finding(rows, plot, said, bars)
+        return Finding(rows, plot, sentences, bars)

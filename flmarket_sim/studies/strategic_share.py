@@ -1,4 +1,4 @@
-"""What becomes of a market as more of its owners lie."""
+"""What becomes of a market as more of its owners misreport."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from flmarket_sim.auctions import named
-from flmarket_sim.eventlog import read_events
-from flmarket_sim.experiments.market_runs import auction_table, changed, load_data, ran
+from flmarket_sim.experiments.market_runs import auction_table, changed, load_data
+from flmarket_sim.market.simulation import rounds_only
 from flmarket_sim.scenario.model import Probability, Scenario
 from flmarket_sim.statistics import from_seeds
-from flmarket_sim.studies.study import Count, Finding, Names, Plot, Progress, spread
+from flmarket_sim.studies.study import Count, Finding, Names, Plot, Row, Work, spread
 
 MEASURES = (
     "error_bound",
@@ -27,7 +28,10 @@ MEASURES = (
 
 
 class StrategicShare:
-    """Error, accuracy, spending and owners' surplus as the share of owners with a behaviour grows; paired over seeds."""
+    """Error, accuracy, spending and owners' surplus as the share of owners with a behaviour grows.
+
+    Shares are paired over seeds: every share meets the same worlds.
+    """
 
     name = "strategic-share"
 
@@ -41,95 +45,86 @@ class StrategicShare:
     ) -> None:
         for name in auctions:
             named(name)
-        self.auctions, self.behaviour, self.shares, self.seeds = (
-            list(auctions),
-            behaviour,
-            list(shares),
-            seeds,
-        )
-        self.options = options or {}
+        self.auctions, self.shares, self.seeds = list(auctions), list(shares), seeds
+        self.behaviour, self.options = behaviour, options or {}
 
-    def run(self, scenario: Scenario, progress: Progress) -> Finding:
-        cells: dict[tuple[str, float], list[dict[str, float]]] = {}
-        total, done = len(self.auctions) * len(self.shares) * self.seeds, 0
-        for seed in range(scenario.seed, scenario.seed + self.seeds):
-            data = load_data(changed(scenario, seed=seed))
-            for name in self.auctions:
-                for share in self.shares:
-                    lying = (
-                        [{"name": self.behaviour, "share": share, **self.options}]
-                        if share > 0
-                        else []
-                    )
-                    one = changed(
-                        scenario, seed=seed, auction=auction_table(name), owners__behaviours=lying
-                    )
-                    with ran(one, data) as folder:
-                        cells.setdefault((name, share), []).append(_measured(folder))
-                    done += 1
-                    progress(done, total)
-        rows: list[dict[str, Any]] = []
-        for (name, share), runs in cells.items():
-            row: dict[str, Any] = {"auction": name, "share": share, "seeds": self.seeds}
+    def tasks(self, scenario: Scenario) -> list[Work]:
+        return [
+            {"auction": name, "share": share, "seed": seed}
+            | {"behaviour": {"name": self.behaviour, "share": share, **self.options}}
+            for seed in range(scenario.seed, scenario.seed + self.seeds)
+            for name in self.auctions
+            for share in self.shares
+        ]
+
+    @staticmethod
+    def measure(scenario: Scenario, work: Work) -> list[Row]:
+        market = changed(
+            scenario,
+            seed=work["seed"],
+            auction=auction_table(work["auction"]),
+            owners__behaviours=[work["behaviour"]] if work["share"] > 0 else [],
+        )
+        means = _means(rounds_only(market, load_data(market)))
+        return [{key: work[key] for key in ("auction", "share")} | means]
+
+    def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
+        runs = [row for task in results for row in task]
+        cells: dict[tuple[str, float], list[Row]] = {}
+        for run in runs:
+            cells.setdefault((run["auction"], run["share"]), []).append(run)
+        rows: list[Row] = []
+        for (name, share), seeds in cells.items():
+            row: Row = {"auction": name, "share": share, "seeds": self.seeds}
             for measure in MEASURES:
-                row |= spread(measure, from_seeds(np.array([run[measure] for run in runs])))
-            base = np.array([run["bound_of_data"] for run in cells[name, self.shares[0]]])
-            row |= spread(
-                "error_ratio", from_seeds(np.array([run["bound_of_data"] for run in runs]) / base)
+                row |= spread(measure, from_seeds(_column(seeds, measure)))
+            ratio = _column(seeds, "bound_of_data") / _column(
+                cells[name, self.shares[0]], "bound_of_data"
             )
-            rows.append(row)
-        plot = Plot(
-            "share",
-            "bound_of_data",
-            "auction",
-            f"share of owners with {self.behaviour}",
-            "mean error bound of the true data",
-        )
-        return Finding(
-            rows,
-            plot,
-            [
-                _sentence(name, [row for row in rows if row["auction"] == name])
-                for name in self.auctions
-            ],
-        )
+            rows.append(row | spread("error_ratio", from_seeds(ratio)))
+        label = "mean error bound of the true data"
+        axis = f"share of owners with {self.behaviour}"
+        plot = Plot("share", "bound_of_data", "auction", axis, label)
+        sentences = [
+            _sentence(name, [row for row in rows if row["auction"] == name])
+            for name in self.auctions
+        ]
+        return Finding(rows, plot, sentences)
 
 
-def _measured(folder: Any) -> dict[str, float]:
+def _column(rows: list[Row], name: str) -> NDArray[np.float64]:
+    """A column as numbers, nan where it says nothing."""
+    return np.array([row[name] for row in rows], float)
+
+
+def _means(rounds: list[Row]) -> Row:
     """Means over the valid rounds of a run."""
-    rounds = read_events(folder, "round")
-
-    def column(name: str) -> Any:
-        return rounds.column(name).to_numpy(zero_copy_only=False).astype(float)
-
-    valid = column("valid") > 0
-    accuracy = column("accuracy")
-    budget = column("budget").sum()
+    valid = _column(rounds, "valid") > 0
+    accuracy = _column(rounds, "accuracy")
+    budget = _column(rounds, "budget").sum()
+    spent = _column(rounds, "spent")
 
     def mean(name: str) -> float:
-        return (
-            float(np.nanmean(column(name)[valid]))
-            if valid.any() and np.isfinite(column(name)[valid]).any()
-            else float("nan")
-        )
+        values = _column(rounds, name)[valid]
+        return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
 
+    evaluated = accuracy[np.isfinite(accuracy)]
     return {
         "error_bound": mean("error_bound"),
         "bound_of_data": mean("bound_of_data"),
         "true_error": mean("true_error"),
-        "accuracy": float(accuracy[np.isfinite(accuracy)][-1])
-        if np.isfinite(accuracy).any()
-        else float("nan"),
-        "spent_share": float(column("spent").sum() / budget),
-        "surplus_share": float((column("spent") - column("value_sold")).sum() / budget),
+        "accuracy": float(evaluated[-1]) if len(evaluated) else float("nan"),
+        "spent_share": float(spent.sum() / budget),
+        "surplus_share": float((spent - _column(rounds, "value_sold")).sum() / budget),
         "invalid": float(1 - valid.mean()),
     }
 
 
-def _sentence(name: str, rows: list[dict[str, Any]]) -> str:
+def _sentence(name: str, rows: list[Row]) -> str:
     first, last = rows[0], rows[-1]
     return (
-        f"{name}: with {last['share']:.0%} liars instead of {first['share']:.0%} the error bound of the true data goes from "
-        f"{first['bound_of_data']:.2f} to {last['bound_of_data']:.2f}, the reported one to {last['error_bound']:.2f}, owners' surplus from "
+        f"{name}: with {last['share']:.0%} liars instead of {first['share']:.0%} the error bound "
+        f"of the true data goes from {first['bound_of_data']:.2f} to {last['bound_of_data']:.2f}, "
+        f"the reported one to {last['error_bound']:.2f}, owners' surplus from "
         f"{first['surplus_share']:.0%} to {last['surplus_share']:.0%} of the money"
     )

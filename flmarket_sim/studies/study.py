@@ -1,4 +1,10 @@
-"""What a study is: `run(scenario, progress) -> Finding`. Options are constructor arguments."""
+"""What a study is: three functions. Its options are constructor arguments.
+
+tasks(scenario)              the plain data of each task
+measure(scenario, work)      the rows of one task: a static function, so that a result depends
+                             on the scenario and on `work` alone
+conclude(scenario, results)  the finding, from the rows of all tasks
+"""
 
 from __future__ import annotations
 
@@ -16,6 +22,8 @@ from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import Estimate
 
 Progress = Callable[[int, int], None]
+Row = dict[str, Any]
+Work = dict[str, Any]
 Names = Annotated[Sequence[str], Field(min_length=1)]
 Count = Annotated[int, Field(ge=1, le=10**6)]
 Factors = Annotated[Sequence[Annotated[float, Field(gt=0)]], Field(min_length=1)]
@@ -25,9 +33,9 @@ Factors = Annotated[Sequence[Annotated[float, Field(gt=0)]], Field(min_length=1)
 class Plot:
     """A figure of a finding's rows: `y` over `x`, one line (or group of bars) for each `group`.
 
-    `y` names a column that has `y`_low and `y`_high beside it where there is an interval. `level` draws a level
-    line. `panel` names a column with a panel of its own for each value. `top`
-    is where the axis ends, whatever lies above.
+    `y` names a column; where it is an estimate, columns `y`_low and `y`_high hold its interval.
+    `level` draws a horizontal line. `panel` names a column: each of its values has a panel. `top`
+    ends the vertical axis, whatever lies above.
     """
 
     x: str
@@ -45,32 +53,40 @@ class Plot:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a study found: rows of numbers, how to draw them (or `drawn` instead), and what was seen in words."""
+    """The result of a study: rows, a plot of them (or of the rows `drawn`), and sentences."""
 
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     plot: Plot
     sentences: list[str] = field(default_factory=list)
-    drawn: list[dict[str, Any]] | None = None
+    drawn: list[Row] | None = None
 
 
 class Study(Protocol):
+    """A question that is asked of a market many times over."""
+
     name: str
 
-    def run(self, scenario: Scenario, progress: Progress) -> Finding: ...
+    def tasks(self, scenario: Scenario) -> list[Work]: ...
+
+    @staticmethod
+    def measure(scenario: Scenario, work: Work) -> list[Row]: ...
+
+    def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding: ...
 
 
-def spread(name: str, found: Estimate) -> dict[str, float]:
+def spread(name: str, value: Estimate) -> dict[str, float]:
     """Columns of an estimate: its mean and the ends of its interval."""
-    return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
+    return {name: value.mean, f"{name}_low": value.low, f"{name}_high": value.high}
 
 
-def melted(
-    rows: list[dict[str, Any]], name: str, group: str, kinds: dict[str, str]
-) -> list[dict[str, Any]]:
-    """Rows for a figure with a bar for each kind: the estimate in column kinds[label] of every row, as `name`, labelled in `group`."""
+def melted(rows: list[Row], name: str, group: str, kinds: dict[str, str]) -> list[Row]:
+    """Rows for a figure with a bar for each kind.
+
+    The estimate in column kinds[label] of every row appears as `name`, labelled in `group`.
+    """
+    ends = ("", "_low", "_high")
     return [
-        {"auction": row["auction"], group: label}
-        | {f"{name}{end}": row[f"{key}{end}"] for end in ("", "_low", "_high")}
+        {"auction": row["auction"], group: label} | {f"{name}{end}": row[key + end] for end in ends}
         for row in rows
         for label, key in kinds.items()
     ]
@@ -79,7 +95,7 @@ def melted(
 def markets(
     scenario: Scenario, profiles: int, seed: int | None = None
 ) -> tuple[Profiles, NDArray[np.float64]]:
-    """Profiles and budgets (K,) of a scenario, at budget factors drawn from the scenario's range (or its amounts)."""
+    """Profiles and budgets (K,) of a scenario, with budgets drawn from the scenario's range."""
     drawn = scenario.seed if seed is None else seed
     truth, uniform = draw_markets(scenario, profiles, None, drawn)
     share = (uniform - 0.1) / 1.9

@@ -16,7 +16,7 @@ import pyarrow as pa
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.eventlog import read_events
 from flmarket_sim.eventlog.totals import buyers_totals
-from flmarket_sim.experiments.market_runs import load_data
+from flmarket_sim.experiments.market_runs import data_key, load_data
 from flmarket_sim.experiments.packed_folder import Files, pack, unpack
 from flmarket_sim.experiments.worker_processes import Crew, Died, Processes
 from flmarket_sim.learning.dataset import Dataset
@@ -25,8 +25,6 @@ from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import settle
 from flmarket_sim.sweep.sweep_folder import Row, SweepFolder, failed
 from flmarket_sim.sweep.sweep_plan import Plan
-
-DATA_SETS_KEPT = 2
 
 
 @dataclass(frozen=True)
@@ -81,15 +79,15 @@ def _tasks(plan: Plan, folder: SweepFolder, done: set[str]) -> list[Task]:
     }
     places: dict[str, int] = {}
     for task in tasks.values():
-        places.setdefault(_data_key(task.scenario), len(places))
-    return sorted(tasks.values(), key=lambda task: places[_data_key(task.scenario)])
+        places.setdefault(data_key(task.scenario), len(places))
+    return sorted(tasks.values(), key=lambda task: places[data_key(task.scenario)])
 
 
 def perform(task: Task) -> list[Row]:
     """One run in this process: a row for each buyer, or one that says where it failed and why."""
     began, stage = time.perf_counter(), "data"
     try:
-        data = _data(task.scenario)
+        data = load_data(task.scenario)
         stage = "market"
         buyers = [buyer.name for buyer in task.scenario.resolved_buyers()]
         rounds = (
@@ -154,21 +152,3 @@ def _logged(scenario: Scenario, data: Dataset | None, log: Path) -> list[Row]:
             settle(hidden, log)
     rounds: list[Row] = read_events(log, "round").to_pylist()
     return rounds
-
-
-_loaded: dict[str, Dataset | None] = {}
-
-
-def _data(scenario: Scenario) -> Dataset | None:
-    """The scenario's data, kept for the next run that needs the same."""
-    key = _data_key(scenario)
-    if key not in _loaded:
-        while len(_loaded) >= DATA_SETS_KEPT:
-            del _loaded[next(iter(_loaded))]
-        _loaded[key] = load_data(scenario)
-    return _loaded[key]
-
-
-def _data_key(scenario: Scenario) -> str:
-    learns: Any = any(buyer.model.name != "none" for buyer in scenario.resolved_buyers())
-    return f"{scenario.data.model_dump_json()} {scenario.seed} {learns}"

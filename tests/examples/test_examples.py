@@ -9,6 +9,7 @@ import pytest
 
 import flmarket_sim as fm
 from flmarket_sim.plugins import registry
+from flmarket_sim.studies.study_run import find_out
 from flmarket_sim.testing import check_auction
 from tests.support.paths import ROOT
 from tests.support.profiles import random_profiles
@@ -124,8 +125,7 @@ def test_the_study_finds_less_error_with_more_bidders():
     auctions = 'study.auctions=["all-in-critical", "proportional-share"]'
     small = [auctions, "study.profiles=50", "study.bidders=[5, 40]"]
     scenario = fm.load_scenario(command.split()[1], small)
-    study = registry.studies.create(scenario.study.name, **scenario.study.options)
-    finding = study.run(scenario, lambda done, total: None)
+    finding = find_out(scenario)
     errors = {(row["auction"], row["bidders"]): row["error"] for row in finding.rows}
     assert len(errors) == 4 and len(finding.sentences) == 2
     assert all(errors[name, 40] < errors[name, 5] for name, _ in errors)

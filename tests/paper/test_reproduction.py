@@ -1,4 +1,4 @@
-"""The paper again: results are made in pieces, kept, resumed, and held against what the paper says."""
+"""The paper again: results are made task by task, stored, resumed, and held against what the paper says."""
 
 import csv
 import json
@@ -8,13 +8,15 @@ import pytest
 
 import flmarket_sim as fm
 from flmarket_sim.errors import FlmarketError, InputError
-from flmarket_sim.experiments import pieces
+from flmarket_sim.experiments.store import FileStore, read_results
+from flmarket_sim.experiments.worker_processes import Processes
 from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.paper.claims import verdicts
 from flmarket_sim.paper.published_attack import Attack
-from flmarket_sim.paper.reproduction import RESULTS, chosen, experiment
+from flmarket_sim.paper.reproduction import RESULTS, chosen, experiment, reproduce
 from flmarket_sim.scenario.shipped import scenario_path
 from flmarket_sim.strategy.payoff import expected_utility
+from flmarket_sim.studies.study_run import TASKS, find_out, study_of
 from tests.support.command_line import flmarket, json_output
 from tests.support.paths import ROOT
 
@@ -57,12 +59,12 @@ def test_what_is_set_by_hand_stays_so_in_a_quick_version():
     assert by_hand["profiles"] == 21 and by_hand["factors"] == [0.1, 0.5, 1.0, 1.5, 2.0]
 
 
-def test_kept_pieces_know_their_weights(tmp_path):
+def test_stored_results_know_their_weights(tmp_path):
     """Other files under the same names are another result."""
     keys = []
     for content in (b"one", b"two"):
         (tmp_path / "reg_nslkdd_iid.pt").write_bytes(content)
-        market = pieces.asked(experiment("error-bound", True)).markets[0]
+        market = study_of(experiment("error-bound", True)).markets[0]
         keys.append(
             market.identities(
                 ["all-in", "regretnet", "published-regretnet"], ["opt-aggr"], str(tmp_path)
@@ -81,11 +83,9 @@ def test_a_study_of_the_paper_can_be_asked_alone(tmp_path):
     assert json.loads((tmp_path / "study" / "study.json").read_text())["sentences"]
 
 
-def test_results_that_share_their_pieces_make_them_once(made):
+def test_results_that_share_their_tasks_make_them_once(made):
     out, told = made
-    assert (
-        len(list((out / "pieces").glob("*.json"))) == 2 * 3
-    )  # markets x budget factors, for four results
+    assert len(read_results(out / TASKS)) == 2 * 3  # markets x budget factors, for four results
     assert (
         set(told["results"]) == {"error-bound", "invalid-gradients", "aggregation", "surplus"}
         and not told["failed"]
@@ -112,7 +112,7 @@ def test_a_cell_of_figure_one_is_what_a_market_at_a_time_gives(made):
     row = rows["non-IID", "all-in-critical", "convl-aggr", 0.5]
     settings = [setting for setting in SMALL + FEW if setting != "--set"]
     scenario = experiment("error-bound", False, overrides=settings)
-    market = pieces.asked(scenario).markets[1].of(scenario)
+    market = study_of(scenario).markets[1].of(scenario)
     truth = fm.draw_profiles(market, 20, seed=scenario.seed + 1)
     errors, spent = [], []
     for k in range(20):
@@ -136,43 +136,39 @@ def test_a_cell_of_figure_one_is_what_a_market_at_a_time_gives(made):
     )
 
 
-def test_what_is_done_is_not_done_again_and_a_torn_piece_is(tmp_path):
+@pytest.fixture
+def small_figure():
     settings = [setting for setting in SMALL + FEW if setting != "--set"]
-    scenario = experiment("error-bound", False, overrides=[*settings, "study.auctions=['all-in']"])
-    first = pieces.in_pieces(scenario, tmp_path, 2, lambda *_: None)
-    kept = sorted(tmp_path.glob("*.json"))
-    kept[0].write_text('[{"torn":')
-    done = []
-    again = pieces.in_pieces(
-        scenario, tmp_path, 1, lambda count, total: done.append((count, total))
-    )
-    assert done == [(5, 6), (6, 6)] and again.rows == first.rows
-    assert json.loads(kept[0].read_text())
-    here = pieces.here(pieces.asked(scenario), scenario, lambda *_: None)
-    assert here.rows == first.rows
+    return experiment("error-bound", False, overrides=[*settings, "study.auctions=['all-in']"])
 
 
-def test_two_reproductions_do_not_share_a_directory(tmp_path):
-    settings = [setting for setting in SMALL + FEW if setting != "--set"]
-    scenario = experiment("error-bound", False, overrides=[*settings, "study.auctions=['all-in']"])
-    refused = []
-
-    def again(done, total):
-        with pytest.raises(InputError, match="another process keeps its pieces"):
-            pieces.in_pieces(scenario, tmp_path, 1, lambda *_: None)
-        refused.append(done)
-
-    pieces.in_pieces(scenario, tmp_path, 1, again)
-    assert refused and not (tmp_path / ".lock").exists()
+def test_finished_tasks_are_not_done_again_and_a_torn_one_is(tmp_path, small_figure):
+    path = tmp_path / TASKS
+    with FileStore(path) as store:
+        first = find_out(small_figure, crew=Processes(2), store=store)
+    path.write_bytes(path.read_bytes()[:-20])
+    calls = []
+    with FileStore(path) as store:
+        again = find_out(small_figure, store=store, progress=lambda *done: calls.append(done))
+    assert calls == [(5, 6), (6, 6)]
+    assert again.rows == first.rows == find_out(small_figure).rows
 
 
-def test_a_piece_that_fails_says_which_and_why(tmp_path):
+def test_two_reproductions_do_not_share_a_directory(tmp_path, small_figure):
+    with (
+        FileStore(tmp_path / TASKS),
+        pytest.raises(InputError, match="another process keeps its results"),
+    ):
+        reproduce(["error-bound"], tmp_path, quick=True)
+
+
+def test_a_task_that_fails_says_which_and_why():
     scenario = experiment("accuracy", True)
     scenario = scenario.model_copy(
         update={"data": scenario.data.model_copy(update={"name": "no-such-data"})}
     )
-    with pytest.raises(FlmarketError, match=r"(?s)accuracy, piece .*seed.*no-such-data"):
-        pieces.in_pieces(scenario, tmp_path / "pieces", 1, lambda *_: None)
+    with pytest.raises(FlmarketError, match=r"(?s)accuracy, task .*seed.*no-such-data"):
+        find_out(scenario)
 
 
 def test_accuracy_levels_and_guarantees_run_small(tmp_path):

@@ -12,6 +12,7 @@ from flmarket_sim.paper.reproduction import RESULTS, experiment
 from flmarket_sim.plugins import registry
 from flmarket_sim.report import study_folder as report
 from flmarket_sim.statistics import estimate, from_seeds
+from flmarket_sim.studies.study_run import find_out
 from tests.support.command_line import flmarket, json_output
 from tests.support.paths import ROOT
 
@@ -47,10 +48,9 @@ def test_a_study_finds_something_and_writes_it_down(name, tmp_path):
     )
     scenario = fm.load_scenario(ROOT / f"scenarios/studies/{name}.toml", settings)
     heard = []
-    asked = registry.studies.create(scenario.study.name, **scenario.study.options)
-    finding = asked.run(scenario, lambda done, total: heard.append((done, total)))
+    finding = find_out(scenario, progress=lambda done, total: heard.append((done, total)))
     assert heard[-1][0] == heard[-1][1] and finding.rows and finding.sentences
-    report.write(finding, scenario, tmp_path, 1.0)
+    report.write(finding, tmp_path, scenario)
     assert pq.read_table(tmp_path / "rows.parquet").num_rows == len(finding.rows)
     assert (tmp_path / "table.md").read_text().count("\n") == len(finding.rows) + 2
     assert (tmp_path / "figure.png").stat().st_size > 5_000 and "<svg" in (

@@ -34,11 +34,7 @@ def read(path: Path) -> Source:
         kind="study",
         title=scenario.get("name", path.name),
         description=scenario.get("description", ""),
-        cards=[
-            ("question", str(question)),
-            ("rows", str(len(rows))),
-            ("seconds", str(facts.get("seconds", "-"))),
-        ],
+        cards=[("question", str(question)), ("rows", str(len(rows)))],
         sentences=[str(sentence) for sentence in facts.get("sentences", [])],
         charts=[figure for figure in figures if figure is not None],
         tables=[

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -51,8 +50,7 @@ def study(
     began = time.perf_counter()
     try:
         with progress(loaded.name, f"tasks of {question.name}") as tell:
-            present = partial(report.write, scenario=loaded)
-            finding = run_study(loaded, folder, present, crew=crew, progress=tell)
+            finding = run_study(loaded, folder, report.write, crew=crew, progress=tell)
     except KeyboardInterrupt:
         raise FlmarketError(
             f"interrupted; finished tasks are in {folder}, and the same command continues"

@@ -88,7 +88,7 @@ def find_out(
 def run_study(
     scenario: Scenario,
     out: str | Path,
-    present: Callable[[Finding, Path], Any],
+    present: Callable[[Finding, Path, Scenario], Any],
     *,
     crew: Crew | None = None,
     progress: Progress | None = None,
@@ -105,7 +105,7 @@ def run_study(
     try:
         with FileStore(folder / TASKS) as store:
             finding = find_out(scenario, crew=crew, store=store, progress=progress)
-            present(finding, folder)
+            present(finding, folder, scenario)
             store.delete()
     finally:
         with suppress(OSError):

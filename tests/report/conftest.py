@@ -90,9 +90,8 @@ def study(results):
     folder = results / "study"
     folder.mkdir()
     finding = Finding(rows, Plot("names", "gain", "auction", "names", "gain"), ["Names pay."])
-    study_report.write(
-        finding, load_scenario(ROOT / "scenarios/studies/false-names.toml"), folder, 1.0
-    )
+    scenario = load_scenario(ROOT / "scenarios/studies/false-names.toml")
+    study_report.write(finding, folder, scenario)
     return folder
 
 

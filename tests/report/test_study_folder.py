@@ -1,7 +1,5 @@
 """A study from Python: asked, kept in a directory, read back."""
 
-from functools import partial
-
 import pytest
 
 from flmarket_sim.errors import InputError
@@ -19,7 +17,7 @@ def test_what_a_study_found_is_read_back(tmp_path):
         "study.max_sweeps=1",
     ]
     scenario = load_scenario(ROOT / "scenarios/studies/rest-point.toml", settings)
-    finding = run_study(scenario, tmp_path / "study", partial(write, scenario=scenario))
+    finding = run_study(scenario, tmp_path / "study", write)
     kept = read_study(tmp_path / "study")
     assert kept.rows == finding.rows and kept.sentences == finding.sentences
     assert kept.scenario == scenario.as_dict()

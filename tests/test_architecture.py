@@ -26,7 +26,10 @@ ALLOWED = {  # room -> rooms it may import
     "sweep": TYPES | {"learning", "eventlog", "market", "experiments", "sweep"},
     "studies": TYPES
     | POLICIES
-    | {"learning", "eventlog", "strategy", "market", "testing", "training", "experiments", "studies"},
+    | {
+        "privacy", "learning", "eventlog", "strategy", "market", "testing", "training",
+        "experiments", "studies",
+    },
     "paper": TYPES
     | POLICIES
     | {"learning", "eventlog", "strategy", "market", "training", "experiments", "studies", "paper"},

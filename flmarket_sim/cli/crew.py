@@ -5,14 +5,17 @@ A command takes the four options by their types below and passes them to `crew_f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flmarket_sim.cli.output import cores, stderr
+from flmarket_sim.cli.output import cores, progress, stderr
 from flmarket_sim.errors import InputError
 
 if TYPE_CHECKING:
+    from flmarket_sim.experiments.engine import SomeTask
     from flmarket_sim.experiments.worker_processes import Crew
 
 Workers = Annotated[
@@ -70,8 +73,27 @@ def _dask_crew(where: str, workers: int | None, options: list[str], wait: float)
             f"--cluster needs {error.name}, which is not here: pip install 'flmarket-sim[cluster]'"
         ) from None
     workers = cores() if where == "local" and workers is None else workers
-    return crew_at(where, workers, options, wait, _print_plain)
+    return crew_at(where, workers, options, wait, print_note)
 
 
-def _print_plain(text: str) -> None:
+@contextmanager
+def task_results(
+    name: str,
+    tasks: Sequence[SomeTask],
+    measure: Callable[[SomeTask], Any],
+    crew: Crew,
+    step: str = "tasks",
+) -> Iterator[list[Any]]:
+    """The results of all tasks, kept in runs/NAME-HASH until the block has printed them."""
+    from flmarket_sim.experiments.engine import results_of
+    from flmarket_sim.experiments.scratch_store import scratch_store
+
+    with scratch_store(name, tasks, print_note) as store:
+        with progress(name, step) as report:
+            results = results_of(tasks, measure, crew=crew, store=store, progress=report)
+        yield results
+
+
+def print_note(text: str) -> None:
+    """One line on stderr."""
     stderr.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.table import Table
 
 from flmarket_sim.cli.app import LOOK
-from flmarket_sim.cli.output import AsJson, print_json, progress, stdout
+from flmarket_sim.cli.crew import (
+    Cluster,
+    ClusterOptions,
+    ClusterWait,
+    Workers,
+    crew_from,
+    task_results,
+)
+from flmarket_sim.cli.output import AsJson, print_json, stdout
+
+if TYPE_CHECKING:
+    from flmarket_sim.privacy import AuditResult
 
 app = typer.Typer(
     help="Audit the noise, or show the privacy ledger of a run.", no_args_is_help=True, **LOOK
@@ -35,43 +44,46 @@ def audit(
         float, typer.Option(min=0.5, max=1 - 1e-9, help="Of each lower bound.")
     ] = 0.9999,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulation noise.")] = 0,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes; one a core by default.")
-    ] = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    cluster_options: ClusterOptions = None,
+    cluster_wait: ClusterWait = 300.0,
     as_json: AsJson = False,
 ) -> None:
     """Release gradients as the market does and bound from below what they lose. Exit 1 if a claim is refuted."""
-    from flmarket_sim.privacy import audit as ask
     from flmarket_sim.privacy import require_noise
-    from flmarket_sim.privacy.privacy_audit import released
+    from flmarket_sim.studies.privacy_audit_tasks import audit_results, count_hits, noise_tasks
 
     require_noise(noise)
-    results = []
-    for loss in epsilon or (0.5, 1.0, 2.0):
-        with progress(f"e = {loss:g}", "batches") as report:
-            mechanism = partial(released, noise=noise)
-            workers = workers or os.cpu_count() or 1
-            results.append(ask(loss, clip, draws, confidence, seed, mechanism, workers, report))
-    if as_json:
-        rows = [vars(result) | {"passed": result.passed, "noise": noise} for result in results]
-        print_json(rows)
-    else:
-        table = Table(box=None, pad_edge=False)
-        for head in ("claimed e", "shown: e is at least", "within reach of the draws", "verdict"):
-            table.add_column(head, justify="right")
-        for result in results:
-            verdict = "not refuted" if result.passed else "REFUTED"
-            table.add_row(
-                f"{result.claimed:g}", f"{result.lower_bound:.4f}", f"{result.reach:.4f}", verdict
+    tasks = noise_tasks(epsilon or (0.5, 1.0, 2.0), clip, draws, seed, noise)
+    crew = crew_from(workers, cluster, cluster_options, cluster_wait)
+    with task_results("privacy-audit", tasks, count_hits, crew, "batches") as hits:
+        results = audit_results(tasks, hits, confidence)
+        if as_json:
+            rows = [vars(result) | {"passed": result.passed, "noise": noise} for result in results]
+            print_json(rows)
+        else:
+            _print_table(results)
+            stdout.print(
+                f"{noise} noise, {draws:,} gradients for each of two inputs, L = {clip:g}; each "
+                f"bound holds with confidence {confidence:g}. A claim that is not refuted is not "
+                "proven.",
+                highlight=False,
             )
-        stdout.print(table)
-        stdout.print(
-            f"{noise} noise, {draws:,} gradients for each of two inputs, L = {clip:g}; each bound holds with confidence {confidence:g}. "
-            "A claim that is not refuted is not proven.",
-            highlight=False,
-        )
     if not all(result.passed for result in results):
         raise typer.Exit(1)
+
+
+def _print_table(results: list[AuditResult]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for head in ("claimed e", "shown: e is at least", "within reach of the draws", "verdict"):
+        table.add_column(head, justify="right")
+    for result in results:
+        verdict = "not refuted" if result.passed else "REFUTED"
+        table.add_row(
+            f"{result.claimed:g}", f"{result.lower_bound:.4f}", f"{result.reach:.4f}", verdict
+        )
+    stdout.print(table)
 
 
 @app.command()

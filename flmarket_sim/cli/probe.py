@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flmarket_sim.cli.output import AsJson, Overrides, print_json, progress, stdout
+from flmarket_sim.cli.crew import (
+    Cluster,
+    ClusterOptions,
+    ClusterWait,
+    Workers,
+    crew_from,
+    task_results,
+)
+from flmarket_sim.cli.output import AsJson, Overrides, print_json, stdout
 from flmarket_sim.errors import InputError
+
+if TYPE_CHECKING:
+    from flmarket_sim.strategy.misreports import Floats
+    from flmarket_sim.strategy.probe import Probe
 
 
 def probe(
@@ -27,51 +39,60 @@ def probe(
         Path | None, typer.Option(help="Keep every owner's best lie in this Parquet file.")
     ] = None,
     overrides: Overrides = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    cluster_options: ClusterOptions = None,
+    cluster_wait: ClusterWait = 300.0,
     as_json: AsJson = False,
 ) -> None:
     """Find the best lie of every owner: a lower bound on how far an auction can be manipulated."""
     from flmarket_sim.auctions import named
+    from flmarket_sim.auctions.auction import check_budget
     from flmarket_sim.owners.population import draw_markets
-    from flmarket_sim.report import probe_tables as report
-    from flmarket_sim.report.evaluation_table import factors, label
+    from flmarket_sim.report.evaluation_table import factors
     from flmarket_sim.scenario.scenario_file import load_scenario
-    from flmarket_sim.strategy.probe import probe as search
     from flmarket_sim.strategy.probe_file import write_probe
     from flmarket_sim.strategy.search_effort import effort_of
+    from flmarket_sim.studies.probe_tasks import merged_probe, probe_tasks, search_markets
 
-    made: Any = named(auction)
+    named(auction)
     effort_of(effort)
     if out is not None and out.is_dir():
         raise InputError(f"{out} is a directory; --out names a Parquet file")
     market = load_scenario(scenario, overrides or ())
+    levels = market.market.levels
     truth, factor = draw_markets(market, profiles, factors(budgets), seed)
-    with progress(f"probe {label(auction)}", "owners") as tell:
-        found = search(
-            made,
-            truth,
-            factor * truth.total_value(),
-            seed=seed,
-            effort=effort,
-            levels=market.market.levels,
-            progress=tell,
-        )
+    money = check_budget(truth.bids(levels), factor * truth.total_value())
+    tasks = probe_tasks(auction, truth, money, seed=seed, effort=effort, levels=levels)
+    crew = crew_from(workers, cluster, cluster_options, cluster_wait)
     facts = {
         "auction": auction,
         "scenario": market.name,
         "scenario_sha256": market.digest(),
         "effort": effort,
     }
-    if out is not None:
-        write_probe(found, out, facts)
-    distinct = None if budgets == "uniform" else factor
+    with task_results("probe", tasks, search_markets, crew, "chunks of markets") as results:
+        probe = merged_probe(auction, truth, money, results, seed=seed, levels=levels)
+        if out is not None:
+            write_probe(probe, out, facts)
+        _print(probe, facts, None if budgets == "uniform" else factor, out, as_json)
+
+
+def _print(
+    probe: Probe, facts: dict[str, Any], factor: Floats | None, out: Path | None, as_json: bool
+) -> None:
+    """The probe as a table or JSON, with a part for each budget factor if these were given."""
+    from flmarket_sim.report import probe_tables as report
+    from flmarket_sim.report.evaluation_table import label
+
     if as_json:
-        shown: dict[str, Any] = facts | report.summary(found)
-        if distinct is not None:
-            shown["by_budget"] = report.by_budget(found, distinct)
-        shown["best_lies"] = report.best_lies(found)
+        shown: dict[str, Any] = facts | report.summary(probe)
+        if factor is not None:
+            shown["by_budget"] = report.by_budget(probe, factor)
+        shown["best_lies"] = report.best_lies(probe)
         print_json(shown)
         return
-    stdout.print(report.render(label(auction), found, distinct))
+    stdout.print(report.render(label(facts["auction"]), probe, factor))
     if out is not None:
         stdout.print(
             f"every owner's best lie is in {out}", highlight=False, markup=False, soft_wrap=True

@@ -1,4 +1,4 @@
-"""The content of files that plain data names: weights and plug-ins count by content, not by name."""
+"""Hashes of content, for keys: weights and plug-ins count by what their files hold, not by name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from numpy.typing import NDArray
 
 PLUGIN = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*")  # module:Class
 
@@ -23,6 +25,14 @@ def file_contents(data: Any) -> dict[str, str]:
         if path is not None:
             hashes[text] = hashlib.sha256(path.read_bytes()).hexdigest()
     return hashes
+
+
+def array_contents(*arrays: NDArray[Any]) -> str:
+    """A hash of the types, shapes and values of arrays."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype.str} {array.shape} ".encode() + array.tobytes())
+    return digest.hexdigest()
 
 
 def _texts(data: Any) -> Iterator[str]:

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from flmarket_sim.errors import FlmarketError
+from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.experiments.store import MemoryStore, Store
 from flmarket_sim.experiments.task import Task
 from flmarket_sim.experiments.worker_processes import Crew, Died, ThisProcess
@@ -18,9 +18,13 @@ SomeTask = TypeVar("SomeTask", bound=Task)
 
 @dataclass(frozen=True)
 class Failure:
-    """Stands in the place of a result: what went wrong, in words for people."""
+    """Stands in the place of a result: what went wrong, in words for people.
+
+    `wrong_input` says that the user's input is the cause.
+    """
 
     message: str
+    wrong_input: bool = False
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Guarded:
             with one_torch_thread():
                 return self.measure(task)
         except FlmarketError as error:
-            return Failure(str(error))
+            return Failure(str(error), isinstance(error, InputError))
         except Exception as error:  # a plug-in can fail in any way
             return Failure(f"{type(error).__name__}: {error}")
 
@@ -85,6 +89,7 @@ def results_of(
     results = {}
     for task, result in perform(tasks, measure, crew=crew, store=store, progress=progress):
         if isinstance(result, Failure):
-            raise FlmarketError(f"{task.label}: {result.message}")
+            kind = InputError if result.wrong_input else FlmarketError
+            raise kind(f"{task.label}: {result.message}")
         results[task.key] = result
     return [results[task.key] for task in tasks]

@@ -60,10 +60,7 @@ class FileStore:
         except OSError as error:
             raise InputError(f"{self.path.parent} cannot be made: {error}") from None
         lock = self.path.with_name(f".{self.path.name}.lock")
-        refusal = (
-            f"another process keeps its results in {self.path}; wait for it, or name another "
-            "directory with --out"
-        )
+        refusal = f"another process keeps its results in {self.path}; wait until it has ended"
         self._resources.enter_context(alone(lock, refusal))
         try:
             self._open()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.statistics import Estimate, estimate
 from flmarket_sim.strategy.misreports import Bools, Floats, Liars, Misreports, false_parts
 from flmarket_sim.strategy.payoff import Payoff, expected_utility, measured_against
-from flmarket_sim.strategy.search import STAGES, best_reports
+from flmarket_sim.strategy.search import STAGES, Found, best_reports
 from flmarket_sim.strategy.search_effort import Effort
 
 Progress = Callable[[int, int], None]
@@ -121,38 +121,78 @@ def probe(
 ) -> Probe:
     """The best unilateral misreport found for every owner of every market: over values (any table that does not fall), privacy
     budget (at most the true one) and data size (at most the true one, at least 1). `progress(done, total)` counts liars."""
-    bids = truth.bids(levels)
-    money = check_budget(bids, budget)
+    money = check_budget(truth.bids(levels), budget)
+    chunks = probe_chunks(truth, money, seed)
+    found: list[Found] = []
+    for chunk in chunks:
+        found.append(search_chunk(auction, chunk, effort, levels))
+        if progress is not None:
+            progress(chunk.end * truth.shape[1], truth.rate.size)
+    return merge_chunks(auction, truth, money, found, seed=seed, levels=levels)
+
+
+@dataclass(frozen=True)
+class ProbeChunk:
+    """Markets `begin` to `end` of a probe. `seed` is that of their search."""
+
+    truth: Profiles
+    budget: Floats
+    begin: int
+    seed: int
+
+    @property
+    def end(self) -> int:
+        return self.begin + len(self.budget)
+
+
+def probe_chunks(truth: Profiles, budget: Floats, seed: int) -> list[ProbeChunk]:
+    """The markets of a probe in chunks that can be searched apart from each other."""
     markets, n = truth.shape
+    per_chunk = max(1, LIARS_AT_ONCE // n)
+    chunks = []
+    for begin in range(0, markets, per_chunk):
+        rows = slice(begin, begin + per_chunk)
+        key = int(Streams(seed).generator(Purpose.SEARCH, begin).integers(2**31))
+        chunks.append(ProbeChunk(truth.take(rows), budget[rows], begin, key))
+    return chunks
+
+
+def search_chunk(auction: Auction, chunk: ProbeChunk, effort: str | Effort, levels: int) -> Found:
+    """The best report of every owner of a chunk: market by market, owner by owner."""
+    markets, n = chunk.truth.shape
+    rows, owner = np.repeat(np.arange(markets), n), np.tile(np.arange(n), markets)
     with plugin_errors("auction", auction.name):
-        honest, cost = expected_utility(auction, truth, bids, money, seed)
-        per_chunk = max(1, LIARS_AT_ONCE // n)
-        found: list[Any] = []
-        for begin in range(0, markets, per_chunk):
-            rows = np.repeat(np.arange(begin, min(begin + per_chunk, markets)), n)
-            owner = np.tile(np.arange(n), len(rows) // n)
-            key = Streams(seed).generator(Purpose.SEARCH, begin).integers(2**31)
-            chunk = best_reports(
-                auction,
-                truth.take(rows),
-                bids.take(rows),
-                money[rows],
-                owner,
-                effort=effort,
-                seed=int(key),
-            )
-            found.append(chunk)
-            if progress is not None:
-                progress(min(begin + per_chunk, markets) * n, markets * n)
+        return best_reports(
+            auction,
+            chunk.truth.take(rows),
+            chunk.truth.bids(levels).take(rows),
+            chunk.budget[rows],
+            owner,
+            effort=effort,
+            seed=chunk.seed,
+        )
+
+
+def merge_chunks(
+    auction: Auction,
+    truth: Profiles,
+    budget: Floats,
+    found: Sequence[Found],
+    *,
+    seed: int,
+    levels: int,
+) -> Probe:
+    """The probe of all markets, from what the search found in each chunk."""
+    with plugin_errors("auction", auction.name):
+        honest, cost = expected_utility(auction, truth, truth.bids(levels), budget, seed)
 
     def whole(name: str) -> Any:
         column = np.concatenate([getattr(chunk, name) for chunk in found])
-        return column.reshape(markets, n, *column.shape[1:])
+        return column.reshape(*truth.shape, *column.shape[1:])
 
-    truthful = whole("truthful_utility")
-    gain = np.maximum(whole("utility") - truthful, 0.0)
+    gain = np.maximum(whole("utility") - whole("truthful_utility"), 0.0)
     return Probe(
-        truth, money, honest, honest + gain, measured_against(truth, cost), whole("values"), whole("privacy_budget"), whole("data_size"),
+        truth, budget, honest, honest + gain, measured_against(truth, cost), whole("values"), whole("privacy_budget"), whole("data_size"),
         whole("stage"), seed,
     )  # fmt: skip
 

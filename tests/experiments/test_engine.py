@@ -84,7 +84,7 @@ def test_a_failure_is_a_result_to_those_who_ask_task_by_task_and_is_never_stored
     store = MemoryStore()
     work = [Square(14.0), Square(2.0)]
     results = dict(perform(work, square, store=store))
-    assert results[work[0]] == Failure("fourteen is not allowed")
+    assert results[work[0]] == Failure("fourteen is not allowed", wrong_input=True)
     assert list(store) == [work[1].key]
 
 

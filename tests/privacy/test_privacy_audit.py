@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from flmarket_sim import privacy
+from flmarket_sim.experiments.engine import results_of
 from flmarket_sim.market.mail import Inbox
 from flmarket_sim.market.messages import GradientMessage
 from flmarket_sim.market.simulation import rounds_only
 from flmarket_sim.privacy import laplace
 from flmarket_sim.privacy.privacy_audit import lower_bound, released
 from flmarket_sim.scenario.scenario_file import build_scenario
+from flmarket_sim.studies.privacy_audit_tasks import audit_results, count_hits, noise_tasks
 from tests.support.command_line import flmarket
 
 LOSS, CLIP = 1.0, 0.5
@@ -102,9 +104,14 @@ def test_the_bounds_hold_as_often_as_they_say():
     assert 0 < np.mean(above) < 0.1
 
 
-def test_two_workers_find_what_one_finds():
-    one, two = (privacy.audit(1.0, draws=3000, workers=workers) for workers in (1, 2))
-    assert one == two
+def test_tasks_of_the_engine_give_the_same_audits(monkeypatch):
+    monkeypatch.setattr("flmarket_sim.privacy.privacy_audit.BATCH", 300)
+    tasks = noise_tasks([1.0, 2.0], 1.0, 500, 3, "simulation")
+    assert len(tasks) == len({task.key for task in tasks}) == 8
+    results = audit_results(tasks, results_of(tasks, count_hits), 0.99)
+    assert results == [
+        privacy.audit(loss, draws=500, confidence=0.99, seed=3) for loss in (1.0, 2.0)
+    ]
 
 
 def test_hardened_noise_passes_and_half_of_it_does_not():

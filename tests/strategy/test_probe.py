@@ -1,16 +1,20 @@
 """The probe finds what there is to find, finds nothing where there is nothing, and can be replayed."""
 
+import importlib
+
 import numpy as np
 import pytest
 
 import flmarket_sim as fm
 from flmarket_sim.auctions.auction import Outcome
 from flmarket_sim.errors import InputError
+from flmarket_sim.experiments.engine import results_of
 from flmarket_sim.owners.valuation import FAMILIES
 from flmarket_sim.strategy.payoff import Payoff, draws_numbers, expected_utility
 from flmarket_sim.strategy.probe_file import read_probe, write_probe
 from flmarket_sim.strategy.search import STAGES, best_reports
 from flmarket_sim.strategy.search_effort import EFFORTS
+from flmarket_sim.studies.probe_tasks import merged_probe, probe_tasks, search_markets
 from tests.support.paths import ROOT
 from tests.support.profiles import random_profiles
 
@@ -247,3 +251,19 @@ def test_the_published_weights_can_be_lied_to_far_more_than_published():
 
 def test_stages_are_names():
     assert STAGES[0] == "truth" and len(set(STAGES)) == len(STAGES)
+
+
+@pytest.mark.parametrize("name", ["all-in", "dm-regretnet"])
+def test_chunks_as_tasks_of_the_engine_give_the_same_probe_bit_for_bit(name, monkeypatch):
+    module = importlib.import_module("flmarket_sim.strategy.probe")
+    monkeypatch.setattr(module, "LIARS_AT_ONCE", 8)
+    truth, money = tiny(9, markets=3, n=4)
+    options = {"seed": 2, "levels": 3}
+    tasks = probe_tasks(name, truth, money, effort="quick", **options)
+    assert len(tasks) == len({task.key for task in tasks}) == 2
+    merged = merged_probe(name, truth, money, results_of(tasks, search_markets), **options)
+    whole = fm.strategy.probe(fm.auctions.create(name), truth, money, effort="quick", **options)
+    assert merged.truth is whole.truth and merged.seed == whole.seed
+    for column in set(vars(whole)) - {"truth", "seed"}:
+        one, other = getattr(merged, column), getattr(whole, column)
+        assert one.dtype == other.dtype and np.array_equal(one, other), column

@@ -1,0 +1,75 @@
+"""The probe as tasks of the engine: each chunk of markets is a task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from flmarket_sim.auctions import named
+from flmarket_sim.experiments.content import array_contents, file_contents
+from flmarket_sim.experiments.task import task_key
+from flmarket_sim.owners.bids import Profiles
+from flmarket_sim.strategy.misreports import Floats
+from flmarket_sim.strategy.probe import Probe, ProbeChunk, merge_chunks, probe_chunks, search_chunk
+from flmarket_sim.strategy.search import Found
+
+
+@dataclass(frozen=True)
+class ProbeTask:
+    """The search for the best report of every owner in some markets of `auction`.
+
+    The auction is a text: NAME, NAME@WEIGHTS or module:Class.
+    """
+
+    auction: str
+    chunk: ProbeChunk
+    effort: str
+    levels: int
+
+    @cached_property
+    def key(self) -> str:
+        truth, chunk = self.chunk.truth, self.chunk
+        arrays = (truth.family, truth.rate, truth.privacy_budget, truth.data_size, chunk.budget)
+        facts = [self.auction, file_contents(self.auction), chunk.seed, self.effort, self.levels]
+        return task_key("probe", json.dumps(facts), array_contents(*arrays))
+
+    @property
+    def label(self) -> str:
+        return f"{self.auction}, markets {self.chunk.begin:,} to {self.chunk.end - 1:,}"
+
+
+def probe_tasks(
+    auction: str, truth: Profiles, budget: Floats, *, seed: int, effort: str, levels: int
+) -> list[ProbeTask]:
+    chunks = probe_chunks(truth, budget, seed)
+    return [ProbeTask(auction, chunk, effort, levels) for chunk in chunks]
+
+
+def search_markets(task: ProbeTask) -> dict[str, list[Any]]:
+    """The columns of what the search found."""
+    found = search_chunk(named(task.auction), task.chunk, task.effort, task.levels)
+    return {name: column.tolist() for name, column in vars(found).items()}
+
+
+def merged_probe(
+    auction: str,
+    truth: Profiles,
+    budget: Floats,
+    results: Sequence[dict[str, list[Any]]],
+    *,
+    seed: int,
+    levels: int,
+) -> Probe:
+    """The same probe as `strategy.probe` gives, bit for bit, from the results of all tasks."""
+    found = [_found(columns) for columns in results]
+    return merge_chunks(named(auction), truth, budget, found, seed=seed, levels=levels)
+
+
+def _found(columns: dict[str, list[Any]]) -> Found:
+    arrays: dict[str, Any] = {name: np.array(column) for name, column in columns.items()}
+    return Found(**arrays | {"stage": arrays["stage"].astype(np.int8)})

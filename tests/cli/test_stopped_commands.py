@@ -1,0 +1,47 @@
+"""A command that is killed continues to the same output, with any number of workers."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.support.command_line import flmarket
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.processes
+MARKET = ("--scenario", ROOT / "scenarios/quickstart.toml", "--set", "market.bidders=2")
+COMMANDS = {
+    "privacy-audit": ("privacy", "audit", "--draws", 25_000, "--epsilon", 1),
+    "probe": ("probe", "pay-as-bid", *MARKET, "--profiles", 2_100, "--effort", "quick"),
+}
+
+
+def killed_after_a_task(arguments, folder):
+    """Starts a command and kills it soon after its first result is on disk."""
+    program = os.path.join(os.path.dirname(sys.executable), "flmarket")
+    command = [program, *map(str, arguments), "--workers", "1"]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 100
+    while not any(path.stat().st_size for path in folder.glob("runs/*/tasks.jsonl")):
+        assert process.poll() is None, "the command ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    time.sleep(random.Random(str(arguments)).uniform(0, 0.05))
+    process.kill()
+    assert process.wait() == -9
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_killed_command_continues_to_the_output_of_two_workers(tmp_path, name):
+    arguments = (*COMMANDS[name], "--json")
+    whole = flmarket(*arguments, "--workers", 2, cwd=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    assert "continuing" not in whole.stderr and list(tmp_path.iterdir()) == []
+    killed_after_a_task(arguments, tmp_path)
+    continued = flmarket(*arguments, "--workers", 1, cwd=tmp_path)
+    assert f"continuing from runs/{name}-" in continued.stderr
+    assert continued.stdout == whole.stdout
+    assert list(tmp_path.iterdir()) == [], "the results were printed and need no file"

@@ -1,0 +1,286 @@
+"""The rows of every kind of event, worked out again from the other kinds."""
+
+from functools import cached_property
+
+import numpy as np
+
+import flmarket_sim as fm
+from flmarket_sim.eventlog import BROKER, buyer_id
+from tests.eventlog.market_twin import GIFT, MarketTwin
+
+
+class LogTwin(MarketTwin):
+    """What a log should be. A method that is named after a kind reads no event of that kind."""
+
+    def announcement(self, key):
+        money = {"budget": self.budget(key)}
+        me = buyer_id(self.indices[key.buyer])
+        yield envelope(key, self.started(key), me, BROKER) | money
+        false = [row["sender"] for row in self.rows("bid", key) if row["person"] is not None]
+        for name in [*(person["owner"] for person in self.asked(key)), *false]:
+            yield envelope(key, self.opened(key), BROKER, name) | money
+
+    def bid(self, key):
+        for person in self.asked(key):
+            if self.absence(person, key) is None:
+                time = self.opened(key) + self.draws(key, person["owner"]).announcement
+                for report in self.reports(person, key):
+                    yield envelope(key, time, report.pop("sender"), BROKER) | report
+
+    def allocation(self, key):
+        bids = self.bids_in_time(key)
+        time = self.decisions_closed(key) if self.in_turn else self.bids_closed(key)
+        for bid, (loss, payment) in zip(bids, self.outcome(key, bids) if bids else [], strict=True):
+            outcome = {"privacy_loss": loss, "payment": payment}
+            yield envelope(key, time, BROKER, bid["sender"]) | outcome
+
+    def decision(self, key):
+        return [row for owner_key, row in self.all_decisions if owner_key == key]
+
+    @cached_property
+    def all_decisions(self):
+        """In order of time: a promise of one round may not fit beside that of another."""
+        if self.in_turn:
+            return [
+                (key, envelope(key, step.answered, step.name, BROKER) | step.decision)
+                for key in self.keys
+                for step in self.sale(key, self.bids_in_time(key))
+            ]
+        offers = [
+            (row["time"] + self.draws(key, row["receiver"]).allocation, key, row)
+            for key in self.keys
+            for row in self.rows("allocation", key)
+            if row["privacy_loss"] > 0
+        ]
+        decisions, promises = [], []
+        for time, key, offer in sorted(offers, key=lambda one: one[0]):
+            name, loss = offer["receiver"], offer["privacy_loss"]
+            value = self.value(name, loss, self.by("bid", key, "sender")[name]["data_size"])
+            reason = "accepted" if self.accepts(offer["payment"], value) else "below cost"
+            lifetime = self.scenario.owners.lifetime_budget
+            if reason == "accepted" and lifetime is not None:
+                taken = self.sold(name, time) + self.reserved(name, time, promises)
+                reason = reason if taken + loss <= lifetime * (1 + 1e-12) else "lifetime budget"
+            accepted = reason == "accepted"
+            if accepted:
+                promises.append((key, name, time, loss))
+            row = {"accepted": accepted, "reason": reason, "value": value}
+            decisions.append((key, envelope(key, time, name, BROKER) | row))
+        return decisions
+
+    def model(self, key):
+        deadline = self.scenario.market.decision_deadline
+        for decision in self.rows("decision", key):
+            name = decision["sender"]
+            arrival = decision["time"] + self.draws(key, name).decision
+            if decision["accepted"] and (
+                self.in_turn or arrival <= self.bids_closed(key) + deadline
+            ):
+                time = self.decisions_closed(key)
+                yield envelope(key, time, BROKER, name) | {"bytes": self.message_bytes}
+
+    def computed(self, key, name):
+        """When an owner's gradient is ready."""
+        speed = self.person(name)["records_per_second"]
+        seconds = self.by("bid", key, "sender")[name]["data_size"] / speed if speed else 0.0
+        sent = self.by("model", key, "receiver")[name]["time"]
+        return sent + self.draws(key, name).model + seconds
+
+    def gradient(self, key):
+        clip = self.scenario.privacy.clip
+        for row in self.rows("model", key):
+            name = row["receiver"]
+            if self.draws(key, name).dropout < self.scenario.owners.dropout:
+                continue
+            loss = self.by("allocation", key, "receiver")[name]["privacy_loss"]
+            norm = self.clipped(key)[name][0] if self.learns else None
+            yield envelope(key, self.computed(key, name), name, BROKER) | {
+                "privacy_loss": loss,
+                "records": self.by("bid", key, "sender")[name]["data_size"],
+                "norm": norm,
+                "clipped": None if norm is None else norm > clip,
+                "noise_scale": 2 * clip / loss,
+                "bytes": self.message_bytes,
+            }
+
+    def in_time(self, key):
+        """The gradients that are aggregated."""
+        limit = self.decisions_closed(key) + self.scenario.market.gradient_deadline
+        sent = zip(self.arrivals("gradient", key), self.rows("gradient", key), strict=True)
+        return [gradient for arrival, gradient in sent if arrival <= limit]
+
+    def weight(self, key):
+        sent = {row["sender"]: row["privacy_loss"] for row in self.in_time(key)}
+        if not sent:
+            return
+        bids = self.bids_in_time(key)
+        loss = np.array([[sent.get(bid["sender"], 0.0) for bid in bids]])
+        size = np.array([[float(bid["data_size"]) for bid in bids]])
+        rule = fm.aggregation.create(self.scenario.aggregation.name)
+        weights = rule.weights(loss, size, self.scenario.privacy.clip)[0]
+        for bid, weight, share in zip(bids, weights, (size / size.sum())[0], strict=True):
+            if bid["sender"] in sent:
+                yield envelope(key, self.gradients_closed(key), BROKER, bid["sender"]) | {
+                    "weight": weight,
+                    "share": share,
+                    "privacy_loss": sent[bid["sender"]],
+                }
+
+    def delivery(self, key):
+        weights, clip = self.rows("weight", key), self.scenario.privacy.clip
+        paid = self.by("allocation", key, "receiver")
+        bids = self.bids_in_time(key)
+        variance = sum(w["weight"] ** 2 * 8 * clip**2 / w["privacy_loss"] ** 2 for w in weights)
+        by_name = {w["receiver"]: w["weight"] for w in weights}
+
+        def squared_bias(size):
+            total = sum(map(size, bids))
+            gaps = [abs(by_name.get(bid["sender"], 0.0) - size(bid) / total) for bid in bids]
+            return clip**2 * sum(gaps) ** 2
+
+        valid, bias, true_bias = bool(weights), np.nan, np.nan
+        if valid:
+            bias = squared_bias(lambda bid: bid["data_size"])
+            true_bias = squared_bias(lambda bid: bid["true_data_size"] or bid["data_size"])
+        error, squared = self.error_of_data(key)
+        me = buyer_id(self.indices[key.buyer])
+        yield envelope(key, self.gradients_closed(key), BROKER, me) | {
+            "valid": valid,
+            "gradients": len(weights),
+            "owed": sum(paid[name]["payment"] for name in by_name),
+            "error_bound": variance + bias if valid else np.inf,
+            "variance": variance if valid else np.inf,
+            "squared_bias": bias,
+            "true_error": error,
+            "true_squared_bias": squared,
+            "bound_of_data": variance + true_bias if valid else np.inf,
+        }
+
+    def payment(self, key):
+        weights = self.rows("weight", key)
+        if weights:
+            time, owed = self.ended(key), self.rows("delivery", key)[0]["owed"]
+            yield envelope(key, time, buyer_id(self.indices[key.buyer]), BROKER) | {"amount": owed}
+        for row in weights:
+            amount = self.by("allocation", key, "receiver")[row["receiver"]]["payment"]
+            time = self.ended(key) + self.buyer_delays(key)[2]
+            yield envelope(key, time, BROKER, row["receiver"]) | {"amount": amount}
+
+    def update(self, key):
+        seen, me = self.evaluation(key), buyer_id(self.indices[key.buyer])
+        yield envelope(key, self.ended(key), me, me) | {
+            "valid": bool(self.rows("weight", key)),
+            "loss": None if seen is None else seen.loss,
+            "accuracy": None if seen is None else seen.accuracy,
+            "recall": None if seen is None else seen.recall.tolist(),
+        }
+
+    def late(self, key):
+        rules = self.scenario.market
+        limits = {
+            "bid": self.opened(key) + rules.bid_deadline,
+            "decision": np.inf if self.in_turn else self.bids_closed(key) + rules.decision_deadline,
+            "gradient": self.decisions_closed(key) + rules.gradient_deadline,
+        }
+        for kind, limit in limits.items():
+            for arrival, row in zip(self.arrivals(kind, key), self.rows(kind, key), strict=True):
+                if arrival > limit:
+                    yield envelope(key, arrival, row["sender"], BROKER) | {"message": kind}
+
+    def dropout(self, key):
+        for person in self.asked(key):
+            name, reason = person["owner"], self.absence(person, key)
+            if reason is not None:
+                time = self.opened(key) + self.draws(key, name).announcement
+                yield envelope(key, time, name, BROKER) | {"stage": "bid", "reason": reason}
+        for row in self.rows("model", key):
+            name = row["receiver"]
+            if self.draws(key, name).dropout < self.scenario.owners.dropout:
+                time = self.computed(key, name)
+                lost = {"stage": "gradient", "reason": "dropped out"}
+                yield envelope(key, time, name, BROKER) | lost
+
+    def round(self, key):
+        me, seen = buyer_id(self.indices[key.buyer]), self.evaluation(key)
+        allocations, weights = self.rows("allocation", key), self.rows("weight", key)
+        bids = self.by("bid", key, "sender")
+        delivery = self.rows("delivery", key)[0]
+        paid = [row["amount"] for row in self.rows("payment", key) if row["sender"] == BROKER]
+        yield envelope(key, self.ended(key), me, me) | {
+            "started": self.started(key),
+            "ended": self.ended(key),
+            "budget": self.budget(key),
+            "asked": len(self.rows("announcement", key)) - 1,
+            "bids": len(allocations),
+            "winners": sum(row["privacy_loss"] > 0 for row in allocations),
+            "accepted": len(self.rows("model", key)),
+            "delivered": len(weights),
+            "spent": sum(paid),
+            "privacy_sold": sum(row["privacy_loss"] for row in weights),
+            "value_sold": sum(
+                self.value(row["receiver"], row["privacy_loss"], bids[row["receiver"]]["data_size"])
+                for row in weights
+            ),
+            "valid": bool(weights),
+            "loss": None if seen is None else seen.loss,
+            "accuracy": None if seen is None else seen.accuracy,
+            "error_bound": delivery["error_bound"],
+            "variance": delivery["variance"],
+            "squared_bias": delivery["squared_bias"],
+            "true_error": delivery["true_error"],
+            "bound_of_data": delivery["bound_of_data"],
+        }
+
+    def counterfactual(self, key):
+        if not self.scenario.market.counterfactual:
+            return
+        bids = self.bids_in_time(key)
+        offers = self.by("allocation", key, "receiver")
+        time = self.decisions_closed(key) if self.in_turn else self.bids_closed(key)
+        for p in (p for p in self.asked(key) if p["behaviour"] is not None):
+            own = [b for b in bids if b["sender"] % len(self.owners) == p["owner"]]
+            if not own:
+                continue
+            utility = 0.0
+            for bid in own:
+                offer = offers[bid["sender"]]
+                cost = self.value(bid["sender"], offer["privacy_loss"], bid["data_size"])
+                if self.accepts(offer["payment"], cost):
+                    utility += offer["payment"] - cost
+            truth = self.reports(p | {"behaviour": None}, key)[0]
+            honest = [truth if b is own[0] else b for b in bids if b is own[0] or b not in own]
+            loss, payment = self.outcome(key, honest)[honest.index(truth)]
+            yield envelope(key, time, p["owner"], BROKER) | {
+                "utility": utility,
+                "truthful_utility": max(
+                    payment - self.value(p["owner"], loss, p["data_size"]), 0.0
+                ),
+                "truthful_privacy_loss": loss,
+                "truthful_payment": payment,
+            }
+
+    def transfer(self, key):
+        bidding = self.by("bid", key, "sender")
+        asked = [person for person in self.asked(key) if person["owner"] in bidding]
+        patrons = [person["owner"] for person in asked if person["behaviour"] == "patron"]
+        income = self.by("payment", key, "receiver")
+        for payer, payee in zip(patrons, patrons[1:] + patrons[:1], strict=True):
+            time, amount = (
+                self.gradients_closed(key),
+                GIFT * (income[payer]["amount"] if payer in income else 0.0),
+            )
+            yield envelope(key, time, payer, payee) | {"amount": amount}
+
+    def offer(self, key):
+        for step in self.sale(key, self.bids_in_time(key)) if self.in_turn else []:
+            yield envelope(key, step.asked, BROKER, step.name) | step.menu
+
+
+def envelope(key, time, sender, receiver):
+    return {
+        "time": time,
+        "round": key.round,
+        "buyer": key.buyer,
+        "sender": sender,
+        "receiver": receiver,
+    }

@@ -1,0 +1,473 @@
+"""A slow, obvious twin of the market: works out delays, reports, auctions and gradients again.
+
+What no event says comes from the scenario, from owners.parquet, and from the random streams. The
+twin knows uniform delays, and the behaviours that are listed in `REPORTS`.
+"""
+
+from collections import namedtuple
+from functools import cached_property, wraps
+
+import numpy as np
+
+import flmarket_sim as fm
+from flmarket_sim.eventlog import KINDS
+from flmarket_sim.learning.model import create_model
+from flmarket_sim.owners.population import create_population
+from flmarket_sim.plugins import registry
+from flmarket_sim.privacy import unit_noise
+from flmarket_sim.randomness import Purpose, Streams
+from flmarket_sim.strategy.behaviours.behaviour import BehaviourReports, Transfers
+
+Key = namedtuple("Key", "round buyer")  # of a round: its number, and the name of its buyer
+Step = namedtuple("Step", "row name asked answered menu decision sold")  # of a sale in turn
+Draws = namedtuple(
+    "Draws", "announcement bid allocation decision model gradient payment availability dropout"
+)
+TO_BUYER = 2**32 - 1
+PATRON_FACTOR, GIFT = 1.2, 0.1
+
+
+def remembered(method):
+    """A method of the twin whose answers are kept."""
+
+    @wraps(method)
+    def answer(self, *question):
+        known = self.memory.setdefault(method.__name__, {})
+        if question not in known:
+            known[question] = method(self, *question)
+        return known[question]
+
+    return answer
+
+
+class Patron:
+    """Asks 1.2 times her true values, and gives a tenth of her payment to the next patron."""
+
+    name = "patron"
+
+    def report(self, view):
+        return BehaviourReports(
+            view.values * PATRON_FACTOR,
+            view.privacy_budget,
+            view.data_size,
+            family=view.truth.family[0],
+            rate=view.truth.rate[0] * PATRON_FACTOR,
+        )
+
+    def share(self, feedback):
+        owners = feedback.view.owners
+        return Transfers(owners, np.roll(owners, -1), GIFT * feedback.payment)
+
+
+def worth(family, rate, records, loss, step_cost):
+    """Money that makes up for a privacy loss on some records, by valuation family."""
+    return {
+        "linear": 2 * rate * records * loss,
+        "quadratic": rate * records * loss**2,
+        "sqrt": 2 * rate * records * loss**0.5,
+        "exponential": rate * records * np.expm1(loss),
+        "step": step_cost if loss > 0 else 0.0,
+    }[family]
+
+
+class MarketTwin:
+    """A run, and what follows from its log."""
+
+    def __init__(self, scenario, path):
+        self.scenario, self.streams, self.memory = scenario, Streams(scenario.seed), {}
+        self.tables = {kind: fm.read_events(path, kind) for kind in KINDS}
+        self.log = {kind: table.to_pylist() for kind, table in self.tables.items()}
+        self.owners = fm.read_owners(path).to_pylist()
+        self.ledger = fm.read_ledger(path).to_pylist()
+        self.buyers = {buyer.name: buyer for buyer in scenario.resolved_buyers()}
+        self.indices = {name: index for index, name in enumerate(self.buyers)}
+        self.keys = [Key(r, b) for r in range(scenario.rounds) for b in self.buyers]
+        self.options = {
+            b.name.split(":")[-1].lower(): b.options for b in scenario.owners.behaviours
+        }
+        self.in_turn = scenario.auction.name == "seq-price"
+
+    # --- small parts
+
+    @remembered
+    def rows(self, kind, key):
+        return [row for row in self.log[kind] if (row["round"], row["buyer"]) == key]
+
+    @remembered
+    def by(self, kind, key, end):
+        """The events of a round by their sender or receiver."""
+        return {row[end]: row for row in self.rows(kind, key)}
+
+    def person(self, name):
+        return self.owners[name % len(self.owners)]
+
+    @remembered
+    def draws(self, key, name):
+        person = np.array([name % len(self.owners)])
+        width, index = len(Draws._fields), self.indices[key.buyer]
+        uniform = self.streams.per_owner(Purpose.WORLD, person, width, index, key.round)[0]
+        return Draws(*map(self._seconds, uniform[:7]), *uniform[7:])
+
+    @remembered
+    def buyer_delays(self, key):
+        """Seconds that announcement, delivery and payment take between buyer and broker."""
+        rng = self.streams.generator(Purpose.WORLD, self.indices[key.buyer], key.round, TO_BUYER)
+        return [self._seconds(uniform) for uniform in rng.random(3)]
+
+    def _seconds(self, uniform):
+        options = self.scenario.market.delay.options
+        return float(options["low"] + (options["high"] - options["low"]) * uniform)
+
+    def value(self, name, loss, records):
+        """What a loss is truly worth to the person behind a name."""
+        p = self.person(name)
+        step_cost = p["rate"] * p["data_size"] * p["privacy_budget"]
+        return worth(p["family"], p["rate"], records, loss, step_cost)
+
+    def full_value(self, person):
+        return self.value(person["owner"], person["privacy_budget"], person["data_size"])
+
+    def accepts(self, payment, value):
+        return payment >= value * (1 - 1e-9)
+
+    @remembered
+    def asked(self, key):
+        rng = self.streams.generator(Purpose.BIDDERS, self.indices[key.buyer], key.round)
+        count, bidders = len(self.owners), self.scenario.market.bidders
+        return [self.owners[i] for i in rng.choice(count, bidders, replace=False, shuffle=True)]
+
+    @remembered
+    def budget(self, key):
+        index, spec = self.indices[key.buyer], self.buyers[key.buyer].budget
+        rng = self.streams.generator(Purpose.BUDGET, index)
+        money = rng.uniform(*(spec.factor or spec.amount), self.scenario.rounds)[key.round]
+        return money * (sum(map(self.full_value, self.asked(key))) if spec.factor else 1.0)
+
+    # --- when things happen
+
+    def ended(self, key):
+        return self.rows("delivery", key)[0]["time"] + self.buyer_delays(key)[1]
+
+    def started(self, key):
+        return self.ended(Key(key.round - 1, key.buyer)) if key.round else 0.0
+
+    def opened(self, key):
+        """When the broker asks the owners."""
+        return self.started(key) + self.buyer_delays(key)[0]
+
+    def arrivals(self, kind, key):
+        return [
+            row["time"] + getattr(self.draws(key, row["sender"]), kind)
+            for row in self.rows(kind, key)
+        ]
+
+    @staticmethod
+    def closed(opened, arrivals, expected, deadline):
+        """When a collection ends: with the last message that is expected, or with the deadline."""
+        if len(arrivals) < expected or max(arrivals, default=opened) > opened + deadline:
+            return opened + deadline
+        return max(arrivals, default=opened)
+
+    def bids_closed(self, key):
+        expected = len(self.rows("announcement", key)) - 1
+        deadline = self.scenario.market.bid_deadline
+        return self.closed(self.opened(key), self.arrivals("bid", key), expected, deadline)
+
+    def decisions_closed(self, key):
+        opened = self.bids_closed(key)
+        if self.in_turn:  # no answer comes late in the market of the twin
+            return max(self.arrivals("decision", key), default=opened)
+        winners = [row for row in self.rows("allocation", key) if row["privacy_loss"] > 0]
+        arrivals = self.arrivals("decision", key)
+        return self.closed(opened, arrivals, len(winners), self.scenario.market.decision_deadline)
+
+    def gradients_closed(self, key):
+        arrivals, agreed = self.arrivals("gradient", key), len(self.rows("model", key))
+        deadline = self.scenario.market.gradient_deadline
+        return self.closed(self.decisions_closed(key), arrivals, agreed, deadline)
+
+    # --- privacy ledgers
+
+    def sold(self, name, time):
+        sent = self.log["gradient"]
+        return sum(g["privacy_loss"] for g in sent if g["sender"] == name and g["time"] < time)
+
+    def released(self, key, name):
+        """When a promise ends: with the gradient, a dropout, or the news that it came too late."""
+        if name in (sent := self.by("gradient", key, "sender")):
+            return sent[name]["time"]
+        lost = [row for row in self.rows("dropout", key) if row["sender"] == name]
+        if lost:
+            return lost[0]["time"]
+        late = [
+            r for r in self.rows("late", key) if (r["sender"], r["message"]) == (name, "decision")
+        ]
+        return late[0]["time"] + self.draws(key, name).allocation
+
+    def reserved(self, name, time, decisions):
+        """What an owner has promised at a time, by decisions (key, name, time, loss) to accept."""
+        return sum(
+            loss
+            for key, who, when, loss in decisions
+            if who == name and when < time < self.released(key, who)
+        )
+
+    @cached_property
+    def promises(self):
+        """Decisions to accept: (key, name, time, privacy loss)."""
+        promises = []
+        for key in self.keys:
+            offers = self.by("allocation", key, "receiver")
+            for row in self.rows("decision", key):
+                if row["accepted"]:
+                    loss = offers[row["sender"]]["privacy_loss"]
+                    promises.append((key, row["sender"], row["time"], loss))
+        return promises
+
+    def left(self, person, key):
+        lifetime = self.scenario.owners.lifetime_budget
+        if lifetime is None:
+            return np.inf
+        name, time = person["owner"], self.opened(key)
+        return max(lifetime - self.sold(name, time) - self.reserved(name, time, self.promises), 0.0)
+
+    def absence(self, person, key):
+        if self.draws(key, person["owner"]).availability >= self.scenario.owners.availability:
+            return "away"
+        return (
+            "lifetime budget" if self.left(person, key) <= 1e-9 * person["privacy_budget"] else None
+        )
+
+    # --- auctions
+
+    def levels(self, bid):
+        """What a bid asks at each level."""
+        if bid["values"] is not None:
+            return bid["values"]
+        count, size, budget = self.scenario.market.levels, bid["data_size"], bid["privacy_budget"]
+        cost = bid["rate"] * size * budget
+        shares = np.arange(1, count + 1) / count
+        return [worth(bid["family"], bid["rate"], size, budget * share, cost) for share in shares]
+
+    @remembered
+    def bids_in_time(self, key):
+        """The bids of the auction, in order of arrival."""
+        limit = self.opened(key) + self.scenario.market.bid_deadline
+        arriving = [
+            (arrival, bid["seq"], bid)
+            for arrival, bid in zip(self.arrivals("bid", key), self.rows("bid", key), strict=True)
+            if arrival <= limit
+        ]
+        return [bid for *_, bid in sorted(arriving, key=lambda bid: bid[:2])]
+
+    @cached_property
+    def auction(self):
+        return fm.auctions.create(self.scenario.auction.name, **self.scenario.auction.options)
+
+    def batch(self, bids):
+        return fm.BidBatch(
+            [[self.levels(bid) for bid in bids]],
+            [[bid["privacy_budget"] for bid in bids]],
+            [[float(bid["data_size"]) for bid in bids]],
+        )
+
+    def outcome(self, key, bids):
+        """Privacy loss and payment of each bid."""
+        if self.in_turn:
+            return [step.sold for step in sorted(self.sale(key, bids))]
+        rng = self.streams.generator(Purpose.AUCTION, self.indices[key.buyer], key.round)
+        found = self.auction.decide(self.batch(bids), np.array([self.budget(key)]), rng)
+        return list(zip(found.privacy_loss[0].tolist(), found.payment[0].tolist(), strict=True))
+
+    def sale(self, key, bids):
+        """A sale in turn, menu by menu."""
+        batch, steps, time = self.batch(bids), [], self.bids_closed(key)
+        reading = self.auction.reading(batch)
+        asking = self.auction.ask(batch.data_size, np.array([self.budget(key)]))
+        for place, offer in enumerate(asking):
+            row = int(offer.owner[0])
+            name = bids[row]["sender"]
+            delays = self.draws(key, name)
+            loss, payment, size = (
+                float(part[0]) for part in self.auction.choice(reading, np.zeros(1, int), offer)
+            )
+            value = self.value(name, loss, size)
+            accepted = loss > 0 and self.accepts(payment, value)
+            reason = (
+                "nothing on the menu" if loss == 0 else "accepted" if accepted else "below cost"
+            )
+            menu = {
+                "place": place,
+                "money": float(offer.money[0]),
+                "privacy_losses": offer.privacy_loss.tolist(),
+                "payments": offer.payment[0].tolist(),
+            }
+            decision = {"accepted": accepted, "reason": reason, "value": value}
+            sold = (loss, payment) if accepted else (0.0, 0.0)
+            steps.append(Step(row, name, time, time + delays.allocation, menu, decision, sold))
+            asking.settle(*(np.array([part]) for part in sold))
+            time += delays.allocation + delays.decision
+        return steps
+
+    # --- reports
+
+    def reports(self, p, key):
+        """The bids of a person: one, or one under each of her names."""
+        budget = min(p["privacy_budget"], max(self.left(p, key), 1e-12))
+        honest = dict.fromkeys(column.name for column in KINDS["bid"]) | {
+            "sender": p["owner"],
+            "family": p["family"],
+            "rate": p["rate"],
+            "privacy_budget": budget,
+            "data_size": p["data_size"],
+        }
+        cost = p["rate"] * p["data_size"] * p["privacy_budget"]
+
+        def asking(report, factor=1.0):
+            count, rate = self.scenario.market.levels, report["rate"] / factor
+            shares = np.arange(1, count + 1) / count * report["privacy_budget"]
+            family, records = report["family"], report["data_size"]
+            values = [factor * worth(family, rate, records, loss, cost) for loss in shares]
+            return report | {"value": values[-1], "values": values}
+
+        truth = asking(honest)
+        if p["behaviour"] is None:
+            capped_step = p["family"] == "step" and budget < p["privacy_budget"]
+            return [truth if capped_step else truth | {"values": None}]
+        lying = honest | {
+            "behaviour": p["behaviour"],
+            "true_privacy_budget": budget,
+            "true_data_size": p["data_size"],
+            "true_value": truth["value"],
+        }
+        return [asking(*report) for report in REPORTS[p["behaviour"]](self, p, lying)]
+
+    # --- learning
+
+    @cached_property
+    def lesson(self):
+        """Data, population and model of a market with learning."""
+        data = registry.datasets.create(self.scenario.data.name, **self.scenario.data.options).load(
+            self.streams
+        )
+        people = create_population(self.scenario, self.streams, data.train_y)
+        model = create_model(self.scenario.model, data, self.streams, 0)
+        return data, people, model
+
+    @property
+    def learns(self):
+        return self.scenario.model.name != "none"
+
+    @remembered
+    def clipped(self, key):
+        """Gradients of the bids in time before and after clipping, by name."""
+        data, people, model = self.lesson
+        bids = self.bids_in_time(key)
+        records = []
+        for bid in bids:
+            number, name = bid["sender"] % len(self.owners), bid["sender"]
+            earlier = sum(
+                b["data_size"]
+                for b in self.rows("bid", key)
+                if b["sender"] % len(self.owners) == number and b["sender"] < name
+            )
+            begin = people.offsets[number] + earlier
+            records.append(people.rows[begin : begin + bid["data_size"]])
+        sizes = np.array([len(rows) for rows in records])
+        raw = model.gradients(self.parameters(key), data, np.concatenate(records), sizes)
+        clip, norms = self.scenario.privacy.clip, np.abs(raw).sum(axis=1)
+        return {
+            bid["sender"]: (norm, gradient * min(1.0, clip / norm))
+            for bid, norm, gradient in zip(bids, norms.tolist(), raw, strict=True)
+        }
+
+    @remembered
+    def delivered(self, key):
+        """The aggregated gradient with its noise; None if there is none."""
+        clip, index = self.scenario.privacy.clip, self.indices[key.buyer]
+        total = None
+        for row in self.rows("weight", key):
+            name, gradient = row["receiver"], self.clipped(key)[row["receiver"]][1]
+            noise = unit_noise(self.streams, len(gradient), name, key.round, index)
+            sent = gradient + noise * (2 * clip / row["privacy_loss"])
+            total = row["weight"] * sent + (0.0 if total is None else total)
+        return total
+
+    @remembered
+    def parameters(self, key):
+        """Before the step of a round."""
+        if key.round == 0:
+            return self.lesson[2].initial()
+        before = Key(key.round - 1, key.buyer)
+        step = self.delivered(before)
+        rate = self.scenario.model.learning_rate
+        return self.parameters(before) - (0.0 if step is None else rate * step)
+
+    @remembered
+    def evaluation(self, key):
+        last = key.round == self.scenario.rounds - 1
+        if not self.learns or not (
+            last or (key.round + 1) % self.scenario.model.evaluate_every == 0
+        ):
+            return None
+        data, _, model = self.lesson
+        return model.evaluate(self.parameters(Key(key.round + 1, key.buyer)), data)
+
+    @property
+    def message_bytes(self):
+        return self.lesson[2].dimension * 8 if self.learns else 0
+
+    def error_of_data(self, key):
+        """(true_error, true_squared_bias) of a delivery; None without learning or gradient."""
+        if not self.learns or self.delivered(key) is None:
+            return None, None
+        bids, gradients = self.bids_in_time(key), self.clipped(key)
+        total = sum(bid["data_size"] for bid in bids)
+        ideal = sum(b["data_size"] / total * gradients[b["sender"]][1] for b in bids)
+        weights = self.rows("weight", key)
+        noiseless = sum(w["weight"] * gradients[w["receiver"]][1] for w in weights)
+        error, bias = self.delivered(key) - ideal, noiseless - ideal
+        return float((error**2).sum()), float((bias**2).sum())
+
+
+def _scale(twin, person, lying):
+    factor = twin.options["scale"]["factor"]
+    return [(lying | {"rate": person["rate"] * factor}, factor)]
+
+
+def _shade(twin, person, lying):
+    shares = twin.options["shade"]
+    size = max(1, int(person["data_size"] * shares["data_size"]))
+    budget = lying["privacy_budget"] * shares["privacy_budget"]
+    return [(lying | {"data_size": size, "privacy_budget": budget},)]
+
+
+def _pretend(twin, person, lying):
+    return [(lying | {"family": twin.options["pretend"]["family"]},)]
+
+
+def _false_names(twin, person, lying):
+    size, names = person["data_size"], twin.options["false-names"]["identities"]
+    reports = []
+    for number in range(names):
+        part = size // names + (number < size % names)
+        false = {
+            "sender": person["owner"] + number * len(twin.owners),
+            "person": person["owner"] if number else None,
+            "true_value": lying["true_value"] * part / size,
+        }
+        reports.append((lying | false | {"data_size": part, "true_data_size": part},))
+    return reports
+
+
+def _patron(twin, person, lying):
+    return [(lying | {"rate": person["rate"] * PATRON_FACTOR}, PATRON_FACTOR)]
+
+
+REPORTS = {
+    "scale": _scale,
+    "shade": _shade,
+    "pretend": _pretend,
+    "false-names": _false_names,
+    "patron": _patron,
+}

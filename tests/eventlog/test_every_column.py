@@ -1,0 +1,202 @@
+"""Every column is what the rest of the log says, and no two columns can be swapped unnoticed."""
+
+from itertools import combinations, pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import flmarket_sim as fm
+from flmarket_sim.eventlog import KINDS
+from flmarket_sim.eventlog.schema import ENVELOPE, arrow_schema
+from flmarket_sim.scenario.scenario_file import build_scenario
+from tests.eventlog.log_twin import LogTwin
+
+DELAYS = {"name": "uniform", "low": 0.2, "high": 1.0}
+SMALL = {"name": "synthetic", "records": 600, "features": 4, "classes": 3, "test_records": 50}
+MARKETS = {
+    "liars who teach a model": {
+        "rounds": 4,
+        "data": SMALL,
+        "owners": {
+            "count": 24,
+            "partition": {"name": "iid", "sigma": 0.8},
+            "availability": 0.9,
+            "records_per_second": [5.0, 50.0],
+            "behaviours": [
+                {"name": "scale", "share": 0.15, "factor": 1.4},
+                {"name": "shade", "share": 0.15, "privacy_budget": 0.7, "data_size": 0.6},
+                {"name": "pretend", "share": 0.15, "family": "sqrt"},
+                {"name": "false-names", "share": 0.2, "identities": 2},
+                {"name": "tests.eventlog.market_twin:Patron", "share": 0.2},
+            ],
+        },
+        "market": {"bidders": 12, "delay": DELAYS, "counterfactual": True},
+        "privacy": {"clip": 0.5},
+        "budget": {"factor": [0.4, 0.8]},
+        "auction": {"name": "pay-as-bid"},
+        "model": {"name": "logistic", "evaluate_every": 3},
+    },
+    "menus": {
+        "rounds": 3,
+        "data": SMALL,
+        "owners": {"count": 24, "behaviours": [{"name": "scale", "share": 0.4, "factor": 0.3}]},
+        "market": {"bidders": 8, "delay": DELAYS, "counterfactual": True},
+        "auction": {"name": "seq-price"},
+        "model": {"name": "none"},
+    },
+    "two buyers and unreliable owners": {
+        "rounds": 8,
+        "data": SMALL,
+        "owners": {
+            "count": 24,
+            "families": ["linear", "sqrt", "step"],
+            "lifetime_budget": 2.5,
+            "availability": 0.8,
+            "dropout": 0.15,
+            "records_per_second": [5.0, 50.0],
+        },
+        "market": {
+            "bidders": 12,
+            "delay": DELAYS,
+            "bid_deadline": 1.7,
+            "decision_deadline": 1.7,
+            "gradient_deadline": 5.0,
+        },
+        "budget": {"factor": [0.4, 1.2]},
+        "model": {"name": "none"},
+        "buyers": [{"name": "anna"}, {"name": "bert"}],
+    },
+}
+# pairs of columns that have the same values in every market
+SAME = {
+    ("round", "time", "ended"),
+    ("round", "sender", "receiver"),
+    ("update", "sender", "receiver"),
+}
+TYPES = {kind: {f.name: f.type for f in arrow_schema(kind, ())} for kind in KINDS}
+
+
+@pytest.fixture(scope="module")
+def twins(tmp_path_factory):
+    twins = []
+    for number, tables in enumerate(MARKETS.values()):
+        scenario = build_scenario(tables)
+        run = fm.run(scenario, tmp_path_factory.mktemp("runs") / str(number))
+        twins.append(LogTwin(scenario, run.path))
+    return dict(zip(MARKETS, twins, strict=True))
+
+
+@pytest.fixture(scope="module")
+def recomputed(twins):
+    """(market, kind) -> columns of the log and of the twin, without `seq`."""
+    columns = {}
+    for market, twin in twins.items():
+        for kind in KINDS:
+            names = [name for name in TYPES[kind] if name != "seq"]
+            expected = [row for key in twin.keys for row in getattr(twin, kind)(key)]
+            assert all(row.keys() == set(names) for row in expected), kind
+            columns[market, kind] = tuple(
+                {name: [row[name] for row in rows] for name in names}
+                for rows in (twin.log[kind], expected)
+            )
+    return columns
+
+
+def differences(kind, logged, expected):
+    """The columns in which two tables differ, rows in an order of their integers and names."""
+    if len(logged["time"]) != len(expected["time"]):
+        return ["number of events"]
+    ordering = [
+        name
+        for name in logged
+        if pa.types.is_integer(TYPES[kind][name]) or pa.types.is_dictionary(TYPES[kind][name])
+    ]
+
+    def ordered(table):
+        rows = range(len(table["time"]))
+        order = sorted(rows, key=lambda row: [str(table[name][row]) for name in ordering])
+        return {name: [values[row] for row in order] for name, values in table.items()}
+
+    pairs = zip(ordered(logged).items(), ordered(expected).values(), strict=True)
+    return [name for (name, one), other in pairs if not same(TYPES[kind][name], one, other)]
+
+
+def same(arrow_type, one, other):
+    if pa.types.is_list(arrow_type):
+        lengths = [[-1 if v is None else len(v) for v in values] for values in (one, other)]
+        flat = [[x for v in values for x in v or []] for values in (one, other)]
+        return lengths[0] == lengths[1] and same(pa.float64(), *flat)
+    if not pa.types.is_floating(arrow_type):
+        return one == other
+    numbers = [
+        np.array([np.nan if v is None else v for v in values], float) for values in (one, other)
+    ]
+    return np.allclose(*numbers, rtol=1e-7, atol=1e-12, equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("market", MARKETS)
+def test_every_column_is_what_the_rest_of_the_log_says(market, kind, recomputed):
+    assert differences(kind, *recomputed[market, kind]) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_columns_of_one_type_cannot_be_swapped_unnoticed(kind, recomputed):
+    unnoticed = set()
+    for one, other in combinations([name for name in TYPES[kind] if name != "seq"], 2):
+        if TYPES[kind][one] != TYPES[kind][other]:
+            continue
+        for market in MARKETS:
+            logged, expected = recomputed[market, kind]
+            swapped = logged | {one: logged[other], other: logged[one]}
+            if differences(kind, swapped, expected):
+                break
+        else:
+            unnoticed.add((kind, one, other))
+    assert unnoticed == {pair for pair in SAME if pair[0] == kind}
+
+
+@pytest.mark.parametrize("market", MARKETS)
+def test_events_are_numbered_without_gaps_in_the_order_of_time(market, twins):
+    events = sorted(
+        (row["seq"], row["time"]) for rows in twins[market].log.values() for row in rows
+    )
+    assert [seq for seq, _ in events] == list(range(1, len(events) + 1))
+    assert all(before <= after for (_, before), (_, after) in pairwise(events))
+
+
+def test_every_kind_and_every_code_happens_in_one_of_the_markets(twins):
+    for kind, columns in KINDS.items():
+        rows = [row for twin in twins.values() for row in twin.log[kind]]
+        assert rows, kind
+        for column in (*ENVELOPE, *columns):
+            if column.names and column.name != "family":
+                missing = set(column.names) - {row[column.name] for row in rows}
+                assert not missing, f"{kind}.{column.name}: {missing}"
+            assert any(row[column.name] is not None for row in rows), f"{kind}.{column.name}"
+
+
+@pytest.mark.parametrize("market", MARKETS)
+def test_the_ledger_is_what_the_log_adds_up_to(market, twins):
+    twin = twins[market]
+    count = len(twin.owners)
+    expected = [
+        dict.fromkeys(("privacy_sold", "gradients", "earned", "transferred"), 0.0) | {"owner": i}
+        for i in range(count)
+    ]
+    largest = {}
+    for row in twin.log["gradient"]:
+        expected[row["sender"] % count]["gradients"] += 1
+        key = (row["round"], row["buyer"], row["sender"] % count)
+        largest[key] = max(largest.get(key, 0.0), row["privacy_loss"])
+    for (*_, owner), loss in largest.items():
+        expected[owner]["privacy_sold"] += loss
+    for row in twin.log["payment"]:
+        if row["receiver"] >= 0:
+            expected[row["receiver"] % count]["earned"] += row["amount"]
+    for row in twin.log["transfer"]:
+        expected[row["sender"]]["transferred"] -= row["amount"]
+        expected[row["receiver"]]["transferred"] += row["amount"]
+    for row, wanted in zip(twin.ledger, expected, strict=True):
+        assert row == pytest.approx(wanted, abs=1e-12)

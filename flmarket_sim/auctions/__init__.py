@@ -1,6 +1,7 @@
 """Auc: reported bids and a budget in, privacy losses and payments out. One file a mechanism."""
 
 from flmarket_sim.auctions.auction import Auction, Outcome
+from flmarket_sim.auctions.auction_name import AuctionName
 from flmarket_sim.auctions.first_best import FirstBest, first_best
 from flmarket_sim.plugins.registry import auctions as _registry
 
@@ -11,9 +12,8 @@ register = _registry.register
 
 def named(text: str) -> Auction:
     """The auction behind NAME, NAME@WEIGHTS (a learned one with other weights) or module:Class."""
-    name, at, weights = text.partition("@")
-    made: Auction = create(name, **({"weights": weights} if at else {}))
-    return made
+    auction: Auction = create(**AuctionName.parse(text).table)
+    return auction
 
 
 __all__ = ["Auction", "FirstBest", "Outcome", "create", "first_best", "named", "names", "register"]

@@ -28,6 +28,7 @@ from flmarket_sim.eventlog.record import Role, Seen
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS
 from flmarket_sim.eventlog.visibility import columns_of_receiver, columns_of_sender, seen_by
 from flmarket_sim.owners import valuation
+from flmarket_sim.owners.owner_types import OwnerTypes
 from flmarket_sim.storage.atomic_files import disk_error, write_parquet, write_text
 from flmarket_sim.storage.result_folders import claim
 from flmarket_sim.storage.untrusted_files import read_parquet, require_columns
@@ -251,14 +252,12 @@ def spelled_out(bids: pa.Table, levels: int) -> pa.Array:
     short = np.array([row is None for row in values])
     if short.any():
         chosen = bids.filter(pa.array(short))
-        codes = valuation.family_codes(np.array(chosen.column("family").to_pylist()))[:, None]
+        codes = valuation.family_codes(np.array(chosen.column("family").to_pylist()))
         rate, budget, size = (
-            chosen.column(name).to_numpy().astype(float)[:, None]
+            chosen.column(name).to_numpy().astype(float)
             for name in ("rate", "privacy_budget", "data_size")
         )
-        asked = valuation.value(
-            codes, rate, size, budget * (np.arange(1, levels + 1) / levels), rate * size * budget
-        )
+        asked = OwnerTypes(codes, rate, budget, size).table(levels)
         for row, found in zip(np.flatnonzero(short).tolist(), asked.tolist(), strict=True):
             values[row] = found
     return pa.array(values, pa.list_(pa.float64()))

@@ -228,11 +228,8 @@ class Cohort:
     def true_value(self, slots: Ints, privacy_loss: Floats) -> Floats:
         """What these losses are worth to the owners of these slots, on the records that they sell."""
         people, owners = self.world.population, self.people[slots]
-        step_cost = people.rate[owners] * people.data_size[owners] * people.privacy_budget[owners]
         size = self.records[slots]
-        value = valuation.value(
-            people.family[owners], people.rate[owners], size, privacy_loss, step_cost
-        )
+        value = people.value(owners, privacy_loss, size)
         if self.accounts:
             value = value * step_shares(people.family[owners], owners, size, privacy_loss)
         return value

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from flmarket_sim.errors import InputError, shown
 from flmarket_sim.owners import valuation
+from flmarket_sim.owners.owner_types import OwnerTypes
 
 Floats = NDArray[np.float64]
 MOST_LEVELS = 100_000
@@ -71,12 +72,15 @@ class Profiles:
         k, n = self.rate.shape
         return int(k), int(n)
 
+    @property
+    def types(self) -> OwnerTypes:
+        """The columns, to be indexed by owner."""
+        return OwnerTypes(self.family, self.rate, self.privacy_budget, self.data_size)
+
     def value(self, privacy_loss: ArrayLike, data_size: ArrayLike | None = None) -> Floats:
         """(K, n) money that makes up for `privacy_loss` on `data_size` records (all of hers by default)."""
-        size = self.data_size if data_size is None else np.asarray(data_size, float)
-        return valuation.value(
-            self.family, self.rate, size, np.asarray(privacy_loss, float), self._step_cost
-        )
+        size = None if data_size is None else np.asarray(data_size, float)
+        return self.types.value(np.asarray(privacy_loss, float), size)
 
     def total_value(self) -> Floats:
         """(K,) what all owners ask together for all of their privacy budgets."""
@@ -86,9 +90,8 @@ class Profiles:
         self, privacy_loss: Floats, payment: Floats, data_size: ArrayLike | None = None
     ) -> Floats:
         """(K, n) payment minus true value; minus infinity where more was sold than the owner has (paper, III-C)."""
-        size = self.data_size if data_size is None else np.asarray(data_size, float)
-        too_much = (privacy_loss > self.privacy_budget * (1 + 1e-12)) | (size > self.data_size)
-        return np.where(too_much, -np.inf, payment - self.value(privacy_loss, size))
+        size = None if data_size is None else np.asarray(data_size, float)
+        return self.types.utility(privacy_loss, payment, size)
 
     def bids(self, levels: int = 8) -> BidBatch:
         """The truthful report at `levels` equal shares of each privacy budget."""
@@ -96,15 +99,7 @@ class Profiles:
             raise InputError(
                 f"levels must be a whole number of at least 1 and at most {MOST_LEVELS}, got {levels}"
             )
-        shares = np.arange(1, levels + 1) / levels
-        loss = self.privacy_budget[..., None] * shares
-        values = valuation.value(
-            self.family[..., None],
-            self.rate[..., None],
-            self.data_size[..., None],
-            loss,
-            self._step_cost[..., None],
-        )
+        values = self.types.table(levels)
         if not np.isfinite(values[..., -1]).all():
             k, i = np.argwhere(~np.isfinite(values[..., -1]))[0]
             raise InputError(
@@ -115,13 +110,7 @@ class Profiles:
 
     def take(self, rows: Any) -> Profiles:
         """The markets `rows` (any index of the first axis)."""
-        return Profiles(
-            self.family[rows], self.rate[rows], self.privacy_budget[rows], self.data_size[rows]
-        )
-
-    @property
-    def _step_cost(self) -> Floats:
-        return np.asarray(self.rate * self.data_size * self.privacy_budget)
+        return Profiles(*self.types.at(rows))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from flmarket_sim.learning.partitions import deal
 from flmarket_sim.owners import valuation
 from flmarket_sim.owners.bids import Profiles
+from flmarket_sim.owners.owner_types import OwnerTypes
 from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.scenario.model import Budget, Scenario
@@ -37,21 +38,18 @@ class Population:
     def __len__(self) -> int:
         return len(self.rate)
 
+    def types(self, owners: Ints) -> OwnerTypes:
+        """The true types of some owners, in the shape of `owners`."""
+        size = self.data_size[owners].astype(float)
+        return OwnerTypes(self.family[owners], self.rate[owners], self.privacy_budget[owners], size)
+
     def profiles(self, owners: Ints) -> Profiles:
         """The true types of owners (K, n), or (n,) for one market."""
-        chosen = np.atleast_2d(owners)
-        return Profiles(
-            self.family[chosen],
-            self.rate[chosen],
-            self.privacy_budget[chosen],
-            self.data_size[chosen],
-        )
+        return Profiles(*self.types(np.atleast_2d(owners)))
 
-    def value(self, owners: Ints, privacy_loss: Floats) -> Floats:
-        """What `privacy_loss` is worth to these owners on all their records; arrays of one shape."""
-        rate, size = self.rate[owners], self.data_size[owners].astype(float)
-        step_cost = rate * size * self.privacy_budget[owners]
-        return valuation.value(self.family[owners], rate, size, privacy_loss, step_cost)
+    def value(self, owners: Ints, privacy_loss: Floats, data_size: Floats | None = None) -> Floats:
+        """What losses on `data_size` records (by default all) are worth to these owners."""
+        return self.types(owners).value(privacy_loss, data_size)
 
 
 def create_population(

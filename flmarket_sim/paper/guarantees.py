@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from flmarket_sim.auctions.auction import Differentiable
+from flmarket_sim.auctions.play import expected_utility, measured_against
 from flmarket_sim.paper.paper_market import BY_RULE, PUBLISHED, PaperMarket, PaperMarkets, Rules
 from flmarket_sim.paper.published_attack import Attack
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import estimate
-from flmarket_sim.strategy.payoff import expected_utility, measured_against
 from flmarket_sim.strategy.probe import probe
 from flmarket_sim.strategy.search_effort import effort_of
 from flmarket_sim.studies.study import Count, Finding, Names, Plot, Row, Work, melted, spread

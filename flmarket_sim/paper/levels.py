@@ -12,12 +12,12 @@ import numpy as np
 from pydantic import Field
 
 from flmarket_sim import aggregation, auctions
+from flmarket_sim.auctions.play import expected_utility, measured_against
 from flmarket_sim.errors import InputError
 from flmarket_sim.paper.paper_market import PaperMarket, PaperMarkets
 from flmarket_sim.paper.published_attack import Attack
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import from_seeds
-from flmarket_sim.strategy.payoff import expected_utility, measured_against
 from flmarket_sim.strategy.probe import probe
 from flmarket_sim.strategy.search_effort import effort_of
 from flmarket_sim.studies.study import Count, Finding, Plot, Row, Work, markets, spread

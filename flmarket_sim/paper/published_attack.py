@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from flmarket_sim.auctions.play import expected_utility, measured_against
 from flmarket_sim.owners.bids import BidBatch, Profiles
 from flmarket_sim.strategy.misreports import Misreports
-from flmarket_sim.strategy.payoff import Payoff, expected_utility, measured_against
+from flmarket_sim.strategy.payoff import Payoff
 from flmarket_sim.threads import one_torch_thread
 
 Floats = NDArray[np.float64]

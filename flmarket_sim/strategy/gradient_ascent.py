@@ -90,15 +90,8 @@ def _costs(payoff: Payoff, markets: Any, mine: Misreports, samples: int, levels:
     """(K, M + 1) true value to the liar of every level of her reported budget."""
     import torch
 
-    from flmarket_sim.owners import valuation
-
-    truth, liar = payoff.truth, np.repeat(payoff.owner[markets[::samples] // samples], samples)
+    liar = np.repeat(payoff.owner[markets[::samples] // samples], samples)[:, None]
     loss = np.repeat(mine.privacy_budget, samples)[:, None] * (np.arange(levels + 1) / levels)
-    family, rate, eb, d = (
-        column[markets, liar][:, None]
-        for column in (truth.family, truth.rate, truth.privacy_budget, truth.data_size)
-    )
-    size = np.repeat(mine.data_size, samples)[:, None]
-    return torch.from_numpy(
-        valuation.value(family, rate, size, loss, rate * d * eb).astype(np.float32)
-    )
+    types = payoff.truth.types.at((markets[:, None], liar))
+    value = types.value(loss, np.repeat(mine.data_size, samples)[:, None])
+    return torch.from_numpy(value.astype(np.float32))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.owners import valuation
 from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.owners.owner_types import OwnerTypes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -81,43 +81,32 @@ class Liars:
         )
         others = np.arange(truth.shape[1]) != owner[:, None]
         rivals = unit[others].reshape(len(owner), truth.shape[1] - 1)
-        columns = (truth.family, truth.rate, truth.privacy_budget, truth.data_size)
-        family, rate, eb, size = (np.asarray(column)[rows, owner] for column in columns)
         money = budget.reshape(len(owner), samples).mean(axis=1)
-        return cls(family, rate, eb, size, money, rivals, reported.levels, size_certified)
+        types = truth.types.at((rows, owner))
+        return cls(*types, money, rivals, reported.levels, size_certified)
 
     def __len__(self) -> int:
         return len(self.rate)
 
     @property
-    def step_cost(self) -> Floats:
-        return np.asarray(self.rate * self.data_size * self.privacy_budget)
+    def types(self) -> OwnerTypes:
+        return OwnerTypes(self.family, self.rate, self.privacy_budget, self.data_size)
 
     def table(
         self, family: NDArray[np.int8], rate: Floats, privacy_budget: Floats, data_size: Floats
     ) -> Misreports:
         """The report of an owner of such a type; arrays broadcast to (..., G)."""
         family, rate, budget, size = np.broadcast_arrays(family, rate, privacy_budget, data_size)
-        loss = budget[..., None] * (np.arange(1, self.levels + 1) / self.levels)
-        wide: list[Any] = [
-            column[..., None] for column in (family, rate, size, rate * size * budget)
-        ]
-        return Misreports(
-            valuation.value(wide[0], wide[1], wide[2], loss, wide[3]), budget.copy(), size.copy()
-        )
+        values = OwnerTypes(family, rate, budget, size).table(self.levels)
+        return Misreports(values, budget.copy(), size.copy())
 
     def truth(self) -> Misreports:
         return self.honest(self.privacy_budget, self.data_size)
 
     def honest(self, privacy_budget: Floats, data_size: Floats) -> Misreports:
         """True values of what such a budget and so many records can sell: only budget and size may be false."""
-        loss = privacy_budget[..., None] * (np.arange(1, self.levels + 1) / self.levels)
-        wide: list[Any] = [
-            column[..., None] for column in (self.family, self.rate, data_size, self.step_cost)
-        ]
-        return Misreports(
-            valuation.value(wide[0], wide[1], wide[2], loss, wide[3]), privacy_budget, data_size
-        )
+        values = self.types.table(self.levels, privacy_budget, data_size)
+        return Misreports(values, privacy_budget, data_size)
 
     def feasible(self, lies: Misreports) -> Misreports:
         """Nothing above what she has, at least one record, values that rise."""
@@ -130,10 +119,6 @@ class Liars:
             np.clip(lies.values, 0.0, 1e9 * (1.0 + self.money[:, None])), axis=-1
         )
         return Misreports(values, budget, size)
-
-    def value(self, privacy_loss: Floats, data_size: Floats) -> Floats:
-        """(..., G) true value of losses on so many records."""
-        return valuation.value(self.family, self.rate, data_size, privacy_loss, self.step_cost)
 
 
 def false_parts(liars: Liars, lies: Misreports) -> tuple[Bools, Bools, Bools]:

@@ -1,38 +1,19 @@
-"""What a report earns: the utility of one liar in each market, on the mechanism as deployed.
-
-Three kinds of auctions, told apart by what they do:
-
-    deterministic   `decide` draws nothing: one call
-    expected        `decide` draws, and the auction can say the chance and payment of every level: their mean
-    sampled         `decide` draws: the mean over `draws` draws, the same numbers for every report
-
-A randomised auction is never judged by the difference of two single draws, because that is mostly
-noise (docs/theory.md, section 3).
-"""
+"""What a report earns: the utility of one liar in each market, on the mechanism as deployed."""
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from flmarket_sim.auctions.auction import Auction, StatesChances, records_sold
+from flmarket_sim.auctions.play import DRAWS, Lots, Player
 from flmarket_sim.errors import InputError
-from flmarket_sim.owners import valuation
 from flmarket_sim.owners.bids import BidBatch, Profiles
 from flmarket_sim.strategy.misreports import Bools, Floats, Ints, Misreports
 
 AT_ONCE = 8_192  # markets decided in one call: what lies between fits into a processor's cache
-LEAST_SOLD = 8  # M in the paper's market
-DRAWS = 64
-
-
-def draws_numbers(auction: Auction, bids: BidBatch, budget: Floats) -> bool:
-    """Whether `decide` uses its random numbers at all."""
-    rng = np.random.default_rng(0)
-    before = rng.bit_generator.state["state"]
-    auction.decide(bids.take(slice(0, 1)), budget[:1], rng)
-    return bool(rng.bit_generator.state["state"] != before)
 
 
 class Payoff:
@@ -63,24 +44,21 @@ class Payoff:
                 f"{len(owner)} liars with {samples} markets each need {len(owner) * samples} markets, got {truth.shape[0]} "
                 f"(reports {reported.shape}, budgets {budget.shape})"
             )
-        self.auction, self.truth, self.reported, self.budget = auction, truth, reported, budget
+        self.truth, self.reported, self.budget = truth, reported, budget
         self.owner, self.samples, self.group = owner, samples, group
-        self.seed, self.draws = seed, draws
-        self.random = draws_numbers(auction, reported, budget)
-        self.sampled = self.random and not isinstance(auction, StatesChances)
+        self.player = Player.of(auction, reported, budget, seed, draws)
         self._liar = np.repeat(owner, samples)
-        self._step_cost = truth.rate * truth.data_size * truth.privacy_budget
 
     def __call__(self, lies: Misreports) -> Floats:
         """(C, G) mean utility of the liar, or of her group, under each candidate (C, G, ...)."""
         candidates = lies.privacy_budget.shape[0]
         markets = self.truth.shape[0]
-        per_call = markets if self.sampled else max(1, AT_ONCE // max(candidates, 1))
+        per_call = markets if self.player.sampled else max(1, AT_ONCE // max(candidates, 1))
         per_call = max(self.samples, per_call // self.samples * self.samples)
         found = np.empty((candidates, markets))
         for begin in range(0, markets, per_call):
             rows = np.arange(begin, min(begin + per_call, markets))
-            at_once = 1 if self.sampled else max(1, AT_ONCE // len(rows))
+            at_once = 1 if self.player.sampled else max(1, AT_ONCE // len(rows))
             for first in range(0, candidates, at_once):
                 part = slice(first, first + at_once)
                 found[part, rows] = self._utilities(lies.at(part), rows)
@@ -90,15 +68,11 @@ class Payoff:
         self, one: Misreports, other: Misreports, seed: int, draws: int
     ) -> tuple[Floats, Floats, Floats]:
         """(G,) mean utilities of two reports on the same fresh draws, and the standard error of their difference."""
-        fresh = Payoff(
-            self.auction, self.truth, self.reported, self.budget, self.owner,
-            samples=self.samples, group=self.group, seed=seed, draws=1,
-        )  # fmt: skip
+        fresh = copy.copy(self)
         pairs = np.empty((2, draws, len(self.owner)))
         for draw in range(draws):
-            fresh.seed = seed + draw
-            for place, report in enumerate((one, other)):
-                pairs[place, draw] = fresh(report.at(None))[0]
+            fresh.player = Player(self.player.auction, self.player.random, seed + draw, draws=1)
+            pairs[:, draw] = [fresh(report.at(None))[0] for report in (one, other)]
         difference = pairs[0] - pairs[1]
         error = difference.std(axis=0, ddof=1) / np.sqrt(draws)
         return pairs[0].mean(axis=0), pairs[1].mean(axis=0), error
@@ -119,94 +93,23 @@ class Payoff:
             told(self.reported.privacy_budget, lies.privacy_budget),
             told(self.reported.data_size, lies.data_size),
         )
-        budget = np.tile(self.budget[rows], count)
+        lots = self.player.lots(bids, np.tile(self.budget[rows], count))
+        markets = np.tile(rows, count)
         if self.group is None:
-            column = np.tile(liar, count)
-            many = np.tile(rows, count)
-            return self._mean(bids, budget, many, column).reshape(count, len(rows))
-        total = np.zeros((count, len(rows)))
-        many = np.tile(rows, count)
+            return self._mean(lots, markets, np.tile(liar, count)).reshape(count, len(rows))
+        total, every = np.zeros((count, len(rows))), list(lots)
         for j in np.flatnonzero(self.group[rows].any(axis=0)):
-            column = np.full(len(many), j)
-            utility = self._mean(bids, budget, many, column).reshape(count, len(rows))
-            total += np.where(self.group[rows, j], utility, 0.0)
+            utility = self._mean(every, markets, np.full(len(markets), j))
+            total += np.where(self.group[rows, j], utility.reshape(count, len(rows)), 0.0)
         return total
 
-    def _mean(self, bids: BidBatch, budget: Floats, rows: Ints, column: Ints) -> Floats:
-        """Mean utility of owner column[b] of market rows[b] under bids b."""
-        every = np.arange(len(rows))
-        if not self.random:
-            return self._realised(
-                rows, column, bids, self.auction.decide(bids, budget, np.random.default_rng(0))
-            )
-        if not self.sampled:
-            chance, payment = (part[every, column] for part in self.auction.expected(bids, budget))
-            levels = chance.shape[1] - 1
-            total = np.zeros(len(rows))
-            for m in range(levels + 1):
-                loss = bids.privacy_budget[every, column] * (m / levels)
-                size = bids.data_size[every, column]
-                utility = self._utility(rows, column, size, loss, payment[:, m])
-                total += np.where(chance[:, m] > 0, chance[:, m] * utility, 0.0)
-            return total
-        total = np.zeros(len(rows))
-        for draw in range(self.draws):
-            outcome = self.auction.decide(bids, budget, np.random.default_rng([self.seed, draw]))
-            total += self._realised(rows, column, bids, outcome)
-        return total / self.draws
-
-    def _realised(self, rows: Ints, column: Ints, bids: BidBatch, outcome: Any) -> Floats:
-        """Of one outcome: on the records that it buys, all that were offered unless it says otherwise."""
-        mine = np.arange(len(rows)), column
-        size = records_sold(outcome, bids)[mine]
-        return self._utility(rows, column, size, outcome.privacy_loss[mine], outcome.payment[mine])
-
-    def _utility(
-        self, rows: Ints, column: Ints, size: Floats, loss: Floats, payment: Floats
-    ) -> Floats:
-        truth = self.truth
-        value = valuation.value(
-            truth.family[rows, column],
-            truth.rate[rows, column],
-            size,
-            loss,
-            self._step_cost[rows, column],
-        )
-        too_much = loss > truth.privacy_budget[rows, column] * (1 + 1e-12)
-        return np.where(too_much, -np.inf, payment - value)
-
-
-def expected_utility(
-    auction: Any, truth: Profiles, bids: BidBatch, budget: Floats, seed: int = 0
-) -> tuple[Floats, Floats]:
-    """(K, n) mean utility of everybody under these reports, and the mean true value of what she sells: the paper's c."""
-    random = draws_numbers(auction, bids, budget)
-    if random and isinstance(auction, StatesChances):
-        chance, payment = auction.expected(bids, budget)
-        levels = chance.shape[2] - 1
-        lots = [
-            (chance[..., m], bids.privacy_budget * (m / levels), payment[..., m], bids.data_size)
-            for m in range(levels + 1)
-        ]
-    else:
-        count = DRAWS if random else 1
-        outcomes = [
-            auction.decide(bids, budget, np.random.default_rng([seed, draw]))
-            for draw in range(count)
-        ]
-        each = np.full(truth.shape, 1 / count)
-        lots = [(each, one.privacy_loss, one.payment, records_sold(one, bids)) for one in outcomes]
-    utility, cost = np.zeros(truth.shape), np.zeros(truth.shape)
-    for share, loss, money, size in lots:
-        value = truth.value(loss, size)
-        utility += np.where(share > 0, share * (money - value), 0.0)
-        cost += share * value
-    return utility, cost
-
-
-def measured_against(truth: Profiles, cost: Floats) -> Floats:
-    """(K, n) what gains and losses are divided by: the true value of what an owner sells, and at least that of 1/8 of her privacy budget.
-
-    Without the second, whoever sells next to nothing would decide every mean. It is the same for all mechanisms, whatever levels they have.
-    """
-    return np.maximum(cost, truth.value(truth.privacy_budget / LEAST_SOLD))
+    def _mean(self, lots: Iterable[Lots], markets: Ints, column: Ints) -> Floats:
+        """Mean utility over lots (B, n) of owner column[b] of market markets[b]."""
+        owner = self.truth.types.at((markets, column))
+        row = np.arange(len(markets)), column
+        total = np.zeros(len(markets))
+        for lot in lots:
+            chance, loss, payment, size = (part[row] for part in lot)
+            utility = owner.utility(loss, payment, size)
+            total += np.where(chance > 0, chance * utility, 0.0)
+        return total

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flmarket_sim.auctions.auction import Auction, check_budget
+from flmarket_sim.auctions.play import expected_utility, measured_against
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.owners.bids import BidBatch, Profiles
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.statistics import Estimate, estimate
 from flmarket_sim.strategy.misreports import Bools, Floats, Liars, Misreports, false_parts
-from flmarket_sim.strategy.payoff import Payoff, expected_utility, measured_against
+from flmarket_sim.strategy.payoff import Payoff
 from flmarket_sim.strategy.search import STAGES, Found, best_reports
 from flmarket_sim.strategy.search_effort import Effort
 

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from flmarket_sim.auctions.play import draws_numbers
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.bids import BidBatch, Profiles
 from flmarket_sim.strategy.misreports import Bools, Floats, Misreports
-from flmarket_sim.strategy.payoff import Payoff, draws_numbers
+from flmarket_sim.strategy.payoff import Payoff
 from flmarket_sim.strategy.search import best_reports
 from flmarket_sim.strategy.search_effort import Effort
 

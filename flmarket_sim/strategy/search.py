@@ -127,7 +127,7 @@ class _Search:
                 )
         self._polish()
         self._simplify()
-        if self.payoff.sampled:
+        if self.payoff.player.sampled:
             self._weigh_again()
         worth = self.utility > self.truthful + ROUNDING * liars.money
         best = self.best.where(worth, liars.truth())
@@ -216,7 +216,7 @@ class _Search:
 
     def _weigh_again(self) -> None:
         """The winner of many noisy scores is partly lucky: truth and lie meet on fresh draws, and a gain must be certain."""
-        seed = self.payoff.seed + 1_000_003
+        seed = self.payoff.player.seed + 1_000_003
         lying, honest, error = self.payoff.paired(self.best, self.liars.truth(), seed, FRESH_DRAWS)
         certain = lying - honest > CERTAIN * error
         self.truthful = honest

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from flmarket_sim import aggregation
 from flmarket_sim.auctions.auction import Auction
 from flmarket_sim.auctions.first_best import first_best
+from flmarket_sim.auctions.play import expected_utility, measured_against
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.population import draw_markets, draw_profiles
 from flmarket_sim.scenario.model import Scenario
-from flmarket_sim.strategy.payoff import expected_utility, measured_against
 from flmarket_sim.strategy.probe import probe
 
 Floats = NDArray[np.float64]

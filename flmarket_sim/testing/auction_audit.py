@@ -250,7 +250,7 @@ def _verdicts(
                     note=f"{broken} is refuted, and nothing can be said before that is mended",
                 )
             )
-        elif check.name == "expected" and not subject.has_expected:
+        elif check.name == "expected" and not subject.states_chances:
             verdicts.append(replace(blank, note="the auction has no `expected`"))
         else:
             verdicts.append(_tried(check, subject, part, blank))

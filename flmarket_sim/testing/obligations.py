@@ -229,7 +229,7 @@ def _judge_batch(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgem
 
 def _find_expected(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
     """A lottery's means over the preview are far too noisy to judge: every market with few owners is judged by itself."""
-    if not subject.has_expected:
+    if not subject.states_chances:
         return SearchResult(np.zeros(1))
     cases = [ViolatingMarket.of(markets, k) for k in range(min(6, markets.shape[0]))]
     violation = np.array([_judge_expected(subject, case).violation for case in cases])
@@ -240,7 +240,7 @@ def _find_expected(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
 def _judge_expected(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
     """Mean loss and payment over many draws against `expected`, within Bernstein's bound for what it claims."""
     bids = case.bids()
-    chance, payment = (part[0] for part in subject.expected(bids, case.budget))
+    chance, payment = (part[0] for part in subject.chances(bids, case.budget))
     if chance.shape != payment.shape or chance.shape[0] != case.n or chance.shape[1] < 2:
         return CaseJudgement(
             1.0,
@@ -251,7 +251,7 @@ def _judge_expected(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJud
         return CaseJudgement(
             1.0, (), f"`expected` must give chances that sum to 1, got {chance.tolist()}"
         )
-    loss, paid, _ = subject.realised(bids, case.money)
+    _, loss, paid, _ = subject.realised(bids, case.money)
     draws = len(loss) if subject.random else DRAWS
     share = bids.privacy_budget[0][:, None] * (np.arange(chance.shape[1]) / (chance.shape[1] - 1))
     apart, claims = np.zeros(case.n), []

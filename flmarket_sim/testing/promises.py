@@ -47,7 +47,10 @@ def _find_budget(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
     violations, cases = [], []
     for sample in (markets, *edges(markets)):
         spent = np.max(
-            [outcome.payment.sum(axis=1) for outcome in subject.drawn(sample.bids(), sample.money)],
+            [
+                outcome.payment.sum(axis=1)
+                for outcome in subject.outcomes(sample.bids(), sample.money)
+            ],
             axis=0,
         )
         excess = _excess(spent, sample.money)
@@ -63,7 +66,7 @@ def _excess(spent: Floats, money: Floats) -> Floats:
 
 
 def _judge_budget(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
-    loss, payment, _ = subject.realised(case.bids(), case.money)
+    _, loss, payment, _ = subject.realised(case.bids(), case.money)
     spent = payment.sum(axis=1)
     draw = int(spent.argmax())
     story = f"The buyer has {number(case.money)} and pays {number(spent[draw])}."
@@ -76,7 +79,7 @@ def _find_rational(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
     for sample in (markets, *edges(markets)[:3]):
         deficit = np.zeros(sample.shape)
         bids = sample.bids()
-        for outcome in subject.drawn(bids, sample.money):
+        for outcome in subject.outcomes(bids, sample.money):
             value = sample.truth.value(outcome.privacy_loss, records_sold(outcome, bids))
             deficit = np.maximum(deficit, _deficit(value, outcome.payment))
         if sample is markets:
@@ -95,7 +98,7 @@ def _judge_rational(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJud
     """Of a lottery every draw counts: owners accept or decline what was drawn, not what might have been."""
     assert case.owner is not None
     i = case.owner
-    loss, payment, size = subject.realised(case.bids(), case.money)
+    _, loss, payment, size = subject.realised(case.bids(), case.money)
     value = case.truth.value(loss, size)
     deficit = _deficit(value, payment)[:, i]
     draw = int(deficit.argmax())
@@ -134,14 +137,15 @@ def _judge_monotone(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJud
     assert case.owner is not None and case.told is not None
     i, factor = case.owner, case.told.factor[-1]
     truthful, told = (
-        subject.lots(case.bids(), case.money),
-        subject.lots(case.told_bids(), case.money),
+        subject.all_lots(case.bids(), case.money),
+        subject.all_lots(case.told_bids(), case.money),
     )
     views = (view("truth", truthful.means()), view("told", told.means()))
     sign = 1.0 if factor > 1 else -1.0
     more = sign * (views[1].loss[i] - views[0].loss[i]) / case.truth.privacy_budget[0, i]
     holds = more <= SAME or (
-        subject.sampled and not subject.above_noise(sign * (told.loss - truthful.loss)[:, i])
+        subject.sampled
+        and not subject.above_noise(sign * (told.privacy_loss - truthful.privacy_loss)[:, i])
     )
     story = f"{who(i)} {sold(views[0], i)}. If she asks {number(factor)} times as much she {sold(views[1], i)}."
     return CaseJudgement(0.0 if holds else float(more), views, story)
@@ -179,16 +183,20 @@ def _judge_anonymous(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJu
         return CaseJudgement(0.0)
     order = list(case.order)
     back = np.argsort(order)
-    one = subject.lots(case.bids(), case.money)
-    other = subject.lots(some(case.truth, order).bids(case.levels), case.money)
+    one = subject.all_lots(case.bids(), case.money)
+    other = subject.all_lots(some(case.truth, order).bids(case.levels), case.money)
     loss_back, payment_back = (part[back] for part in other.means())
     views = (view("listed", one.means()), view("moved", (loss_back, payment_back)))
     loss = np.abs(views[1].loss - views[0].loss)
     payment = np.abs(views[1].payment - views[0].payment)
     if subject.sampled:
-        draws = len(one.loss)
+        draws = len(one.chance)
         loss = np.where(
-            loss > CERTAIN * np.sqrt((one.loss.var(0) + other.loss.var(0)[back]) / draws), loss, 0.0
+            loss
+            > CERTAIN
+            * np.sqrt((one.privacy_loss.var(0) + other.privacy_loss.var(0)[back]) / draws),
+            loss,
+            0.0,
         )
         payment = np.where(
             payment > CERTAIN * np.sqrt((one.payment.var(0) + other.payment.var(0)[back]) / draws),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from flmarket_sim.owners import valuation
 from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.strategy.probe import Probe, probe
 from flmarket_sim.testing.auction_under_test import AuctionUnderTest
@@ -18,7 +17,7 @@ from flmarket_sim.testing.check import (
     who,
     worst,
 )
-from flmarket_sim.testing.trial_markets import LEVELS, Floats, Markets
+from flmarket_sim.testing.trial_markets import LEVELS, Markets
 from flmarket_sim.testing.violating_market import RelativeMisreport, ViolatingMarket
 
 ROUNDING = 1e-9  # of the buyer's money
@@ -49,11 +48,8 @@ def _find(subject: AuctionUnderTest, markets: Markets, effort: str) -> SearchRes
 def _told(found: Probe, k: int, i: int) -> RelativeMisreport:
     """The probe's report as factors of the truth."""
     truth = found.truth
-    budget, size, rate = found.privacy_budget[k, i], found.data_size[k, i], truth.rate[k, i]
-    levels = found.values.shape[2]
-    loss = budget * np.arange(1, levels + 1) / levels
-    step_cost = rate * truth.data_size[k, i] * truth.privacy_budget[k, i]
-    honest = valuation.value(truth.family[k, i], rate, size, loss, step_cost)
+    budget, size = found.privacy_budget[k, i], found.data_size[k, i]
+    honest = truth.types.at((k, i)).table(found.values.shape[2], budget, size)
     factor = tuple(float(f) for f in found.values[k, i] / honest)
     return RelativeMisreport(
         factor, float(budget / truth.privacy_budget[k, i]), float(size / truth.data_size[k, i])
@@ -64,22 +60,20 @@ def _judge(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
     assert case.owner is not None and case.told is not None
     i, truth = case.owner, case.truth
     lie = case.told_bids()
-    honest_lots, lying_lots = subject.lots(case.bids(), case.money), subject.lots(lie, case.money)
-
-    def worth(loss: Floats, size: Floats) -> Floats:
-        """(D,) true value to her of each lot."""
-        rate = truth.rate[0, i]
-        step_cost = rate * truth.data_size[0, i] * truth.privacy_budget[0, i]
-        return valuation.value(truth.family[0, i], rate, size, loss, np.full(len(loss), step_cost))
-
-    cost = worth(honest_lots.loss[:, i], honest_lots.size[:, i])
-    honest = honest_lots.payment[:, i] - cost
-    lying = lying_lots.payment[:, i] - worth(lying_lots.loss[:, i], lying_lots.size[:, i])
-    weights = honest_lots.weight[:, i], lying_lots.weight[:, i]
-    earned, earned_by_lie = float(honest @ weights[0]), float(lying @ weights[1])
-    least = float(
-        worth(truth.privacy_budget[0, i : i + 1] / LEVELS, truth.data_size[0, i : i + 1])[0]
+    honest_lots, lying_lots = (
+        subject.all_lots(case.bids(), case.money),
+        subject.all_lots(lie, case.money),
     )
+
+    owner = truth.types.at((0, i))
+    cost = owner.value(honest_lots.privacy_loss[:, i], honest_lots.data_size[:, i])
+    honest = honest_lots.payment[:, i] - cost
+    lying = lying_lots.payment[:, i] - owner.value(
+        lying_lots.privacy_loss[:, i], lying_lots.data_size[:, i]
+    )
+    weights = honest_lots.chance[:, i], lying_lots.chance[:, i]
+    earned, earned_by_lie = float(honest @ weights[0]), float(lying @ weights[1])
+    least = float(owner.value(owner.privacy_budget / LEVELS))
     scale = max(float(cost @ weights[0]), least)
     gain = earned_by_lie - earned
     pays = gain > ROUNDING * case.money and gain > NOTABLE * scale

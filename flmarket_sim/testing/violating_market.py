@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.owners import valuation
 from flmarket_sim.owners.bids import BidBatch, Profiles
 from flmarket_sim.testing.trial_markets import LEVELS, Floats, Markets, columns
 
@@ -81,9 +80,7 @@ class ViolatingMarket:
         )
         budgets[0, i] *= min(self.told.budget_share, 1.0)
         sizes[0, i] = self.told_size()
-        rate, whole = truth.rate[0, i], truth.data_size[0, i] * truth.privacy_budget[0, i]
-        loss = budgets[0, i] * np.arange(1, self.levels + 1) / self.levels
-        honest = valuation.value(truth.family[0, i], rate, sizes[0, i], loss, rate * whole)
+        honest = truth.types.at((0, i)).table(self.levels, budgets[0, i], sizes[0, i])
         values[0, i] = np.maximum.accumulate(honest * np.asarray(self.told.factor))
         return BidBatch(values, budgets, sizes)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from flmarket_sim.auctions.learned.level_outcome import LevelOutcome, ReportTensors, outcome_of
-from flmarket_sim.training.type_space import Types, value
+from flmarket_sim.training.type_space import Types
 
 
 class Lie(NamedTuple):
@@ -27,9 +27,7 @@ def random_lies(
 
     A share `wild` of them goes far: from some level on the price is raised, beyond all money if need be.
     """
-    rows = torch.arange(len(owner))
-    mine = [column[rows, owner] for column in types[:4]]
-    family, rate, budget, size = mine
+    family, rate, budget, size, _ = types.of_owner(owner)
 
     def uniform() -> Tensor:
         return torch.rand(len(owner), generator=generator)
@@ -39,11 +37,7 @@ def random_lies(
     rate = rate * torch.exp(0.7 * torch.randn(len(owner), generator=generator))
     budget = torch.where(uniform() < 0.5, budget, budget * (0.1 + 0.9 * uniform()))
     size = torch.where(uniform() < 0.7, size, (size * (0.1 + 0.9 * uniform())).floor().clamp(min=1))
-    loss = budget[:, None] * (torch.arange(1, levels + 1) / levels)
-    wide = [
-        column[:, None].expand_as(loss) for column in (family, rate, size, rate * size * budget)
-    ]
-    values = value(wide[0], wide[1], wide[2], loss, wide[3])
+    values = Types(family, rate, budget, size, types.budget).truthful(levels).values
     crooked = torch.exp(0.5 * torch.randn(values.shape, generator=generator))
     values = torch.where(
         (uniform() < 0.25)[:, None], (values * crooked).cummax(dim=1).values, values
@@ -78,9 +72,8 @@ def utility_of_lie(types: Types, owner: Tensor, lie: Lie, outcome: LevelOutcome)
     chance, payment = outcome.chance[rows, owner], outcome.payment[rows, owner]
     levels = chance.shape[-1] - 1
     loss = lie.privacy_budget[:, None] * (torch.arange(levels + 1) / levels)
-    family, rate = (column[rows, owner][:, None].expand_as(loss) for column in types[:2])
-    step = types.step_cost()[rows, owner][:, None].expand_as(loss)
-    cost = value(family, rate, lie.data_size[:, None].expand_as(loss), loss, step)
+    liars = types.of_owner(owner)
+    cost = liars.value(loss, lie.data_size)
     return (chance * (payment - cost)).sum(-1)
 
 

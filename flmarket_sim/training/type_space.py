@@ -39,16 +39,19 @@ class Types(NamedTuple):
             shaped(self.rate),
             shaped(size),
             privacy_loss,
-            shaped(self.step_cost()),
+            shaped(self.rate * self.data_size * self.privacy_budget),
         )
-
-    def step_cost(self) -> Tensor:
-        return self.rate * self.data_size * self.privacy_budget
 
     def truthful(self, levels: int) -> ReportTensors:
         share = torch.arange(1, levels + 1, dtype=self.rate.dtype) / levels
         values = self.value(self.privacy_budget[..., None] * share)
         return ReportTensors(values, self.privacy_budget, self.data_size, self.budget)
+
+    def of_owner(self, owner: Tensor) -> Types:
+        """The types (K,) of owner[k] of market k."""
+        rows = torch.arange(len(owner))
+        family, rate, budget, size = (column[rows, owner] for column in self[:4])
+        return Types(family, rate, budget, size, self.budget)
 
     def take(self, rows: Tensor) -> Types:
         return Types(*(column[rows] for column in self))

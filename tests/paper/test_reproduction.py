@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import flmarket_sim as fm
+from flmarket_sim.auctions.play import expected_utility
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.experiments.store import FileStore, read_results
 from flmarket_sim.experiments.worker_processes import Processes
@@ -15,7 +16,6 @@ from flmarket_sim.paper.claims import verdicts
 from flmarket_sim.paper.published_attack import Attack
 from flmarket_sim.paper.reproduction import RESULTS, chosen, experiment, reproduce
 from flmarket_sim.scenario.shipped import scenario_path
-from flmarket_sim.strategy.payoff import expected_utility
 from flmarket_sim.studies.study_run import TASKS, find_out, study_of
 from tests.support.command_line import flmarket, json_output
 from tests.support.paths import ROOT

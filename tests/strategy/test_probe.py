@@ -7,10 +7,11 @@ import pytest
 
 import flmarket_sim as fm
 from flmarket_sim.auctions.auction import Outcome
+from flmarket_sim.auctions.play import draws_numbers, expected_utility
 from flmarket_sim.errors import InputError
 from flmarket_sim.experiments.engine import results_of
 from flmarket_sim.owners.valuation import FAMILIES
-from flmarket_sim.strategy.payoff import Payoff, draws_numbers, expected_utility
+from flmarket_sim.strategy.payoff import Payoff
 from flmarket_sim.strategy.probe_file import read_probe, write_probe
 from flmarket_sim.strategy.search import STAGES, best_reports
 from flmarket_sim.strategy.search_effort import EFFORTS

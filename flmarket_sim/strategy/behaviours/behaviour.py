@@ -55,8 +55,7 @@ class CohortView:
     @cached_property
     def truth(self) -> Profiles:
         """(1, k) the true types of its own owners."""
-        a, s = self.asked, self.slots
-        return Profiles(a.family[:, s], a.rate[:, s], a.privacy_budget[:, s], a.data_size[:, s])
+        return Profiles(*self.asked.types.at((slice(None), self.slots)))
 
     @property
     def levels(self) -> int:
@@ -79,11 +78,7 @@ class CohortView:
 
     def valued(self, privacy_budget: Floats, data_size: Floats) -> Floats:
         """(k, M) their true values at M equal shares of another budget (k,), on another number of records (k,)."""
-        loss = privacy_budget[:, None] * (np.arange(1, self.levels + 1) / self.levels)
-        true = self.truth
-        rate = true.rate[0, :, None]
-        step_cost = rate * (true.data_size * true.privacy_budget)[0, :, None]
-        return valuation.value(true.family[0, :, None], rate, data_size[:, None], loss, step_cost)
+        return self.truth.types.at(0).table(self.levels, privacy_budget, data_size)
 
 
 @dataclass(frozen=True)

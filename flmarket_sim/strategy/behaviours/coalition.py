@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from flmarket_sim.auctions.play import expected_utility
 from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.strategy.behaviours.behaviour import (
     BehaviourReports,
@@ -17,7 +18,6 @@ from flmarket_sim.strategy.behaviours.behaviour import (
     Transfers,
 )
 from flmarket_sim.strategy.misreports import Misreports
-from flmarket_sim.strategy.payoff import expected_utility
 from flmarket_sim.strategy.search import best_reports
 from flmarket_sim.strategy.search_effort import effort_of
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners import valuation
+from flmarket_sim.owners.owner_types import OwnerTypes
 from flmarket_sim.scenario.model import LARGEST_EXPONENTIAL, TOO_EXPONENTIAL, Family
 from flmarket_sim.strategy.behaviours.behaviour import BehaviourReports, CohortView, Floats
 
@@ -82,9 +83,7 @@ class Pretend:
     def report(self, view: CohortView) -> BehaviourReports:
         if self.family == "exponential" and view.privacy_budget.max() > LARGEST_EXPONENTIAL:
             raise InputError(f"behaviour 'pretend': {TOO_EXPONENTIAL}")
-        code = valuation.family_codes([self.family])
+        family = np.repeat(valuation.family_codes([self.family]), len(view.owners))
         rate, size, budget = view.truth.rate[0] * self.factor, view.data_size, view.privacy_budget
-        loss = budget[:, None] * (np.arange(1, view.levels + 1) / view.levels)
-        step_cost = (rate * size * budget)[:, None]
-        values = valuation.value(code, rate[:, None], size[:, None], loss, step_cost)
-        return BehaviourReports(values, budget, size, family=np.repeat(code, len(rate)), rate=rate)
+        values = OwnerTypes(family, rate, budget, size).table(view.levels)
+        return BehaviourReports(values, budget, size, family=family, rate=rate)

@@ -7,7 +7,6 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from flmarket_sim.owners import valuation
 from flmarket_sim.strategy.behaviours.behaviour import BehaviourReports, CohortView
 
 Names = Annotated[int, Field(ge=2, le=16)]
@@ -31,11 +30,10 @@ class FalseNames:
         of = np.repeat(np.arange(len(total)), names)
         place = np.arange(len(of)) - np.repeat(np.cumsum(names) - names, names)
         size = (total // names)[of] + (place < (total % names)[of])
-        true = view.truth
-        family, rate, budget = true.family[0, of], true.rate[0, of], view.privacy_budget[of]
-        loss = budget[:, None] * (np.arange(1, view.levels + 1) / view.levels)
-        step_cost = (rate * size * budget)[:, None]
-        values = valuation.value(
-            family[:, None], rate[:, None], size[:, None].astype(float), loss, step_cost
+        parts = view.truth.types.at((0, of))._replace(
+            privacy_budget=view.privacy_budget[of], data_size=size.astype(float)
         )
-        return BehaviourReports(values, budget, size.astype(float), of, family, rate)
+        values = parts.table(view.levels)
+        return BehaviourReports(
+            values, parts.privacy_budget, parts.data_size, of, parts.family, parts.rate
+        )

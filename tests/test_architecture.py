@@ -22,7 +22,7 @@ ALLOWED = {  # room -> rooms it may import
     "market": TYPES | POLICIES | {"learning", "privacy", "eventlog", "strategy", "market"},
     "testing": TYPES | POLICIES | {"strategy", "testing"},
     "training": TYPES | POLICIES | {"learning", "strategy", "training"},
-    "experiments": TYPES | {"learning", "market", "studies", "experiments"},
+    "experiments": TYPES | POLICIES | {"learning", "market", "studies", "experiments"},
     "sweep": TYPES | {"learning", "eventlog", "market", "experiments", "sweep"},
     "studies": TYPES
     | POLICIES

@@ -25,18 +25,18 @@ def audit(
 ) -> None:
     """Compare what an auction declares with what can be found: counterexamples are small markets. Exit 1 if refuted."""
     from flmarket_sim.auctions import named
+    from flmarket_sim.auctions.auction_name import AuctionName
     from flmarket_sim.report import audit_tables as report
-    from flmarket_sim.report.evaluation_table import label
     from flmarket_sim.testing import check_auction
 
     made: Any = named(auction)
-    with progress(f"audit {label(auction)}", "checks") as tell:
+    with progress(f"audit {AuctionName.parse(auction).label}", "checks") as tell:
         found = check_auction(
             made, effort=effort, seed=seed, markets=markets, raise_on_failure=False, progress=tell
         )
     if as_json:
         print_json(found.as_dict() | {"auction": auction})
     else:
-        stdout.print(report.render(label(auction), found))
+        stdout.print(report.render(AuctionName.parse(auction).label, found))
     if not found.passed:
         raise typer.Exit(1)

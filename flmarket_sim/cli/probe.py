@@ -83,7 +83,7 @@ def _print(
 ) -> None:
     """The probe as a table or JSON, with a part for each budget factor if these were given."""
     from flmarket_sim.report import probe_tables as report
-    from flmarket_sim.report.evaluation_table import label
+    from flmarket_sim.auctions.auction_name import AuctionName
 
     if as_json:
         shown: dict[str, Any] = facts | report.summary(probe)
@@ -92,7 +92,7 @@ def _print(
         shown["best_lies"] = report.best_lies(probe)
         print_json(shown)
         return
-    stdout.print(report.render(label(facts["auction"]), probe, factor))
+    stdout.print(report.render(AuctionName.parse(facts["auction"]).label, probe, factor))
     if out is not None:
         stdout.print(
             f"every owner's best lie is in {out}", highlight=False, markup=False, soft_wrap=True

@@ -11,6 +11,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from flmarket_sim.auctions.auction_name import AuctionName
+
 PLUGIN = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*")  # module:Class
 
 
@@ -50,7 +52,7 @@ def _file_of(text: str) -> Path | None:
     if match := PLUGIN.fullmatch(text):
         return _source_of(match[1])
     try:
-        path = Path(text.partition("@")[2] or text)
+        path = Path(AuctionName.parse(text).weights or text)
         return path if path.is_file() else None
     except (OSError, ValueError):  # a text that cannot be a path
         return None

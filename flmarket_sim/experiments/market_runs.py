@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from flmarket_sim.auctions.auction_name import AuctionName
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.market.simulation import run
 from flmarket_sim.plugins import registry
@@ -33,8 +34,7 @@ def changed(scenario: Scenario, **tables: Any) -> Scenario:
 
 def auction_table(text: str) -> dict[str, str]:
     """The [auction] table behind NAME or NAME@WEIGHTS."""
-    name, at, weights = text.partition("@")
-    return {"name": name, "weights": weights} if at else {"name": name}
+    return AuctionName.parse(text).table
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from flmarket_sim.auctions.auction_name import AuctionName
 from flmarket_sim.errors import InputError
 from flmarket_sim.report import figures
 from flmarket_sim.studies.evaluation import Score
@@ -36,12 +37,6 @@ def factors(text: str) -> list[float] | None:
     raise InputError(
         f"budgets must be low:high:step with 0 < low <= high and step > 0, one number, or 'uniform'; got {text!r}"
     )
-
-
-def label(auction: str) -> str:
-    """An auction as it was named, weights from a file by the file's name alone."""
-    name, at, weights = auction.partition("@")
-    return f"{name}@{Path(weights).stem}" if at else name
 
 
 def table(scores: list[Score]) -> Table:
@@ -73,7 +68,9 @@ def table(scores: list[Score]) -> Table:
             shown.add_section()
         budget = "" if last == score.budget_factor else score.budget_factor
         shown.add_row(
-            budget, Text(label(score.auction)), *(cell(score) for cell in columns.values())
+            budget,
+            Text(AuctionName.parse(score.auction).label),
+            *(cell(score) for cell in columns.values()),
         )
         last = score.budget_factor
     return shown
@@ -97,7 +94,7 @@ def draw(scores: list[Score], path: Path) -> None:
                 marker="o",
                 markersize=3,
                 color=colour,
-                label=label(name),
+                label=AuctionName.parse(name).label,
             )
             low = [score.error_bound - score.error_half_width for score in mine]
             high = [score.error_bound + score.error_half_width for score in mine]

@@ -14,9 +14,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from flmarket_sim.auctions.auction_name import AuctionName
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.report import figures
-from flmarket_sim.report.evaluation_table import label
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import write_text
 from flmarket_sim.storage.untrusted_files import read_json, read_parquet
@@ -59,7 +59,9 @@ def shown(rows: list[Row]) -> list[dict[str, str]]:
             low = row.get(f"{key}_low")
             if value is not None and low is not None and low == low:
                 text = f"{value:.3f} [{row[f'{key}_low']:.3f}, {row[f'{key}_high']:.3f}]"
-            line[key.replace("_", " ")] = label(text) if key == "auction" else text
+            line[key.replace("_", " ")] = (
+                AuctionName.parse(text).label if key == "auction" else text
+            )
         cells.append(line)
     return cells
 
@@ -93,11 +95,11 @@ def write(finding: Finding, folder: Path, scenario: Scenario) -> None:
     gives the same bytes.
     """
     rows = [
-        row | {"auction": label(row["auction"])} if "auction" in row else row
+        row | {"auction": AuctionName.parse(row["auction"]).label} if "auction" in row else row
         for row in finding.rows
     ]
     drawn = [
-        row | {"auction": label(row["auction"])} if "auction" in row else row
+        row | {"auction": AuctionName.parse(row["auction"]).label} if "auction" in row else row
         for row in finding.drawn or rows
     ]
     facts = {

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from flmarket_sim.auctions.auction_name import AuctionName
 from flmarket_sim.owners.valuation import family_names
-from flmarket_sim.report.evaluation_table import label as auction_label
 from flmarket_sim.report.html.parts import (
     POINTS,
     Chart,
@@ -32,7 +32,7 @@ BINS = 8
 def read(path: Path) -> Source:
     probe, facts = read_probe(path)
     found = summary(probe)
-    auction = auction_label(str(facts.get("auction", "auction")))
+    auction = AuctionName.parse(str(facts.get("auction", "auction"))).label
     markets, n = probe.truth.shape
     mean, share = probe.mean_relative_gain(), probe.share_gaining()
     known = {

@@ -1,4 +1,7 @@
-"""Confidence intervals by bootstrap over markets: owners of one market share its fate, so markets are drawn, not owners."""
+"""Estimates with their 95 % intervals: bootstrap over markets, Student over runs, standard errors.
+
+Owners of one market share its fate, so the bootstrap draws markets, not owners.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from scipy.special import stdtrit
 
 Floats = NDArray[np.float64]
 RESAMPLES = 1000
+NAN = float("nan")
 
 
 @dataclass(frozen=True)
@@ -25,19 +29,19 @@ class Estimate:
 
 
 def estimate(per_market: Floats, seed: int = 0, weights: Floats | None = None) -> Estimate:
-    """Mean over markets (K,), or the ratio of two sums where `weights` are given: sum(per_market) / sum(weights).
+    """Mean over markets (K,); with `weights`, the ratio sum(per_market) / sum(weights).
 
-    Markets without a number (nan) are left out. Percentile bootstrap; with heavy tails such intervals are somewhat narrow.
+    Markets without a number (nan) are left out. The interval is a percentile bootstrap, which is
+    somewhat narrow for samples with heavy tails.
     """
-    kept = np.isfinite(per_market)
-    sample = per_market[kept]
-    weight = np.ones(len(sample)) if weights is None else weights[kept]
+    finite = np.isfinite(per_market)
+    sample = per_market[finite]
+    weight = np.ones(len(sample)) if weights is None else weights[finite]
     if not len(sample) or weight.sum() == 0:
-        return Estimate(float("nan"), float("nan"), float("nan"))
+        return Estimate(NAN, NAN, NAN)
     rng = np.random.default_rng(seed)
-    counts = rng.multinomial(len(sample), np.full(len(sample), 1 / len(sample)), RESAMPLES).astype(
-        float
-    )
+    share = np.full(len(sample), 1 / len(sample))
+    counts = rng.multinomial(len(sample), share, RESAMPLES).astype(float)
     totals = counts @ weight
     ratios = (counts @ sample)[totals > 0] / totals[totals > 0]
     low, high = np.percentile(ratios, [2.5, 97.5])
@@ -45,13 +49,25 @@ def estimate(per_market: Floats, seed: int = 0, weights: Floats | None = None) -
 
 
 def from_seeds(sample: Floats) -> Estimate:
-    """Mean of a few independent runs with Student's interval; without an interval for a single run."""
-    kept = sample[np.isfinite(sample)]
-    if len(kept) < 2:
-        mean = float(kept[0]) if len(kept) else float("nan")
-        return Estimate(mean, float("nan"), float("nan"))
-    mean, half = (
-        float(kept.mean()),
-        float(stdtrit(len(kept) - 1, 0.975) * kept.std(ddof=1) / np.sqrt(len(kept))),
-    )
+    """Mean of a few independent runs with Student's interval; a single run has no interval.
+
+    For a paired comparison of runs, the sample are the differences run by run.
+    """
+    finite = sample[np.isfinite(sample)]
+    if len(finite) < 2:
+        return Estimate(float(finite[0]) if len(finite) else NAN, NAN, NAN)
+    mean = float(finite.mean())
+    half = float(stdtrit(len(finite) - 1, 0.975) * finite.std(ddof=1) / np.sqrt(len(finite)))
     return Estimate(mean, mean - half, mean + half)
+
+
+def standard_error(sample: Floats) -> Floats:
+    """Of the mean over the first axis."""
+    return np.asarray(sample.std(axis=0, ddof=1) / np.sqrt(len(sample)))
+
+
+def half_width(sample: Floats) -> float:
+    """Of the 95 % interval of the mean of many numbers (n,), by the normal distribution."""
+    if len(sample) < 2:
+        return NAN
+    return float(1.96 * sample.std(ddof=1) / np.sqrt(len(sample)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -49,8 +49,8 @@ def train(
     """Train a learned auction. A training that was stopped is taken up again where it was."""
     import torch
 
+    from flmarket_sim import training
     from flmarket_sim.scenario.scenario_file import load_scenario
-    from flmarket_sim.training import regretnet_training, seq_price_training
 
     if out.suffix != ".safetensors":
         raise InputError(f"--out must end in .safetensors, got {out}")
@@ -60,21 +60,12 @@ def train(
         raise InputError(f"{out} is a directory; --out names the file for the weights")
     torch.set_num_threads(threads)
     market = load_scenario(scenario, overrides or ())
-    if mechanism != seq_price_training.NAME and (also or size != "certified"):
-        raise InputError(f"--also and --size are for {seq_price_training.NAME} only")
-    trainer: Any = regretnet_training
-    more: dict[str, Any] = {}
-    if mechanism == seq_price_training.NAME:
-        trainer, more = (
-            seq_price_training,
-            {"size": size, "also": [load_scenario(path, overrides or ()) for path in also or ()]},
-        )
-    settings = trainer.preset(preset, mechanism)
+    settings = training.preset(preset, mechanism)
     if steps is not None:
         settings = replace(settings, steps=steps)
     try:
         with progress(mechanism, "steps") as report:
-            learned = trainer.train(
+            learned = training.train(
                 mechanism,
                 market,
                 rule,
@@ -82,8 +73,9 @@ def train(
                 settings,
                 seed=seed,
                 levels=levels,
+                size=size,
+                also=[load_scenario(path, overrides or ()) for path in also or ()],
                 progress=report,
-                **more,
             )
     except KeyboardInterrupt:
         raise FlmarketError("interrupted; the same command goes on from the last epoch") from None

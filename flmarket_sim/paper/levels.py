@@ -176,14 +176,14 @@ def _trained(market: Scenario, work: Work) -> Any:
     """An instance: its seed is the number of the instance, the market's population the scenario's."""
     import torch
 
-    from flmarket_sim.training import regretnet_training
+    from flmarket_sim import training
 
     torch.set_num_threads(1)
-    fast = regretnet_training.preset("fast", "m-regretnet")
+    fast: Any = training.preset("fast", "m-regretnet")
     settings = replace(fast, steps=work["steps"], markets=work["batch"], tries=work["tries"])
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "instance.safetensors"
-        regretnet_training.train(
+        training.train(
             "m-regretnet",
             market,
             "opt-aggr",

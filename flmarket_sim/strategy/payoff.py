@@ -11,6 +11,7 @@ import numpy as np
 from flmarket_sim.auctions.play import DRAWS, Lots, Player
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.statistics import standard_error
 from flmarket_sim.strategy.misreports import Bools, Floats, Ints, Misreports
 
 AT_ONCE = 8_192  # markets decided in one call: what lies between fits into a processor's cache
@@ -73,8 +74,7 @@ class Payoff:
         for draw in range(draws):
             fresh.player = Player(self.player.auction, self.player.random, seed + draw, draws=1)
             pairs[:, draw] = [fresh(report.at(None))[0] for report in (one, other)]
-        difference = pairs[0] - pairs[1]
-        error = difference.std(axis=0, ddof=1) / np.sqrt(draws)
+        error = standard_error(pairs[0] - pairs[1])
         return pairs[0].mean(axis=0), pairs[1].mean(axis=0), error
 
     def _utilities(self, lies: Misreports, rows: Ints) -> Floats:

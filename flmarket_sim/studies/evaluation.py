@@ -16,6 +16,7 @@ from flmarket_sim.auctions.play import expected_utility, measured_against
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.population import draw_markets, draw_profiles
 from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.statistics import half_width
 from flmarket_sim.strategy.probe import probe
 
 Floats = NDArray[np.float64]
@@ -137,10 +138,3 @@ def sweep(
         if progress is not None:
             progress(done, len(settings))
     return scores
-
-
-def half_width(sample: Floats) -> float:
-    """Of the 95 % confidence interval of the mean."""
-    return (
-        float(1.96 * sample.std(ddof=1) / np.sqrt(len(sample))) if len(sample) > 1 else float("nan")
-    )

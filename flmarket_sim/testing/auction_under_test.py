@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import numpy as np
-
 from flmarket_sim.auctions.play import Lots, Player, draws_numbers
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.owners.bids import BidBatch
+from flmarket_sim.statistics import standard_error
 from flmarket_sim.testing.trial_markets import Floats
 
 PREVIEW = 32  # draws of a lottery when many markets are searched
@@ -46,8 +45,7 @@ class AuctionUnderTest(Player):
         """Whether a paired difference (D,) of lots is positive beyond chance."""
         if not self.sampled:
             return True
-        error = difference.std(ddof=1) / np.sqrt(len(difference))
-        return bool(difference.mean() > CERTAIN * error)
+        return bool(difference.mean() > CERTAIN * standard_error(difference))
 
 
 def _copied(auction: Any) -> Any:

@@ -1,1 +1,63 @@
-"""Training of learned auctions."""
+"""Training of learned auctions: `preset` has settings for each of them, and `train` trains it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from flmarket_sim.auctions.learned.weight_files import Learned
+from flmarket_sim.errors import InputError
+from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.training.epochs import Progress, Trainer, finish, run_epochs
+from flmarket_sim.training.regretnet_training import (
+    RegretNetSettings,
+    RegretNetTrainer,
+    regretnet_settings,
+)
+from flmarket_sim.training.seq_price_training import (
+    SEQ_PRICE,
+    SeqPriceSettings,
+    SeqPriceTrainer,
+    seq_price_settings,
+)
+
+Settings = RegretNetSettings | SeqPriceSettings
+
+
+def preset(name: str, mechanism: str) -> Settings:
+    """The settings of a preset for a mechanism."""
+    if mechanism == SEQ_PRICE:
+        return seq_price_settings(name)
+    return regretnet_settings(name, mechanism)
+
+
+def train(
+    mechanism: str,
+    scenario: Scenario,
+    rule: str,
+    out: Path,
+    settings: Settings,
+    *,
+    seed: int = 0,
+    levels: int | None = None,
+    size: str = "certified",
+    also: Sequence[Scenario] = (),
+    progress: Progress | None = None,
+) -> Learned:
+    """Trains a mechanism for a scenario's market into `out` (.safetensors), with metrics beside it.
+
+    A training that was interrupted continues from its last epoch. `size` and `also` (further
+    markets, in turn) are options of seq-price.
+    """
+    trainer: Trainer
+    if isinstance(settings, SeqPriceSettings):
+        trainer = SeqPriceTrainer([scenario, *also], rule, settings, seed, levels, size)
+    elif also or size != "certified":
+        raise InputError(f"--also and --size are for {SEQ_PRICE} only")
+    else:
+        trainer = RegretNetTrainer(mechanism, scenario, rule, settings, seed, levels)
+    run_epochs(trainer, out, progress)
+    return finish(trainer, out)
+
+
+__all__ = ["Settings", "preset", "train"]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import errno
+import math
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+from torch import Tensor, nn
 
 from flmarket_sim.auctions.learned import weight_files
 from flmarket_sim.auctions.learned.weight_files import Learned
 from flmarket_sim.errors import InputError, shortened
+from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import disk_error, write_whole
 from flmarket_sim.storage.result_folders import alone
 
@@ -22,56 +26,135 @@ AGAIN = "Free some space; the same command then goes on from the last epoch"
 Progress = Callable[[int, int, dict[str, float]], None]
 
 
-class Steps(Protocol):
-    """What is trained: one step at a time, its state as tensors and plain data, a row of metrics an epoch."""
+class Trainer:
+    """What is trained, one step (`advance`) at a time; step t depends on the seed and t alone.
 
-    step: int
-    history: list[dict[str, float]]
+    settings  a dataclass with `preset`, `steps`, `steps_per_epoch` and `learning_rate`
+    memory    what steps carry on beside network and optimiser: tensors and plain data
+    history   a row of metrics for each epoch
+    facts     what is particular to the network, for the weight file
+    """
 
-    def advance(self) -> dict[str, float]: ...
-    def state(self) -> dict[str, Any]: ...
-    def restore(self, state: dict[str, Any]) -> None: ...
+    def __init__(
+        self,
+        mechanism: str,
+        deterministic: bool,
+        scenarios: list[Scenario],
+        rule: str,
+        settings: Any,
+        seed: int,
+    ) -> None:
+        if rule not in ("opt-aggr", "convl-aggr"):
+            raise InputError(f"training knows the rules opt-aggr and convl-aggr, not {rule!r}")
+        self.mechanism, self.deterministic, self.scenarios = mechanism, deterministic, scenarios
+        self.rule, self.settings, self.seed, self.step = rule, settings, seed, 0
+        self.memory: dict[str, Any] = {}
+        self.history: list[dict[str, float]] = []
+        self.facts: dict[str, Any] = {}
+
+    def make_network(self, make: Callable[[], nn.Module]) -> None:
+        """Makes the network, with weights drawn from the seed, and its optimiser."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            self.network: Any = make()
+        self.optimiser = torch.optim.Adam(self.network.parameters(), self.settings.learning_rate)
+
+    def advance(self) -> dict[str, float]:
+        """Takes one step, and returns its metrics."""
+        raise NotImplementedError
+
+    def cool(self, begin: float, end: float) -> float:
+        """The temperature of this step: from `begin` to `end`, by a constant factor."""
+        return float(begin * (end / begin) ** (self.step / self.settings.steps))
+
+    def slow_down(self, rate: float) -> None:
+        """Sets the learning rate of this step: from `rate` to 1 % of it, along a cosine."""
+        done = self.step / self.settings.steps
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done)))
+
+    def descend(self, objective: Tensor) -> None:
+        """Moves the weights one step down the slope of the objective."""
+        self.optimiser.zero_grad()
+        torch.autograd.backward(objective)
+        nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimiser.step()
+        self.step += 1
 
 
-def run_epochs(
-    trainer: Steps, steps: int, steps_per_epoch: int, out: Path, progress: Progress | None
-) -> None:
-    """Takes all steps, from where an unfinished training beside `out` was left. No other process trains into `out` meanwhile."""
+def run_epochs(trainer: Trainer, out: Path, progress: Progress | None) -> None:
+    """Takes all steps, from where an unfinished training beside `out` was left.
+
+    No other process trains into `out` meanwhile.
+    """
     with alone(
         out.with_name(f".{out.name}.lock"),
         f"another process is training into {out}; name another --out",
     ):
-        _steps(trainer, steps, steps_per_epoch, out, progress)
+        _take_steps(trainer, out, progress)
 
 
-def _steps(
-    trainer: Steps, steps: int, steps_per_epoch: int, out: Path, progress: Progress | None
-) -> None:
-    unfinished = _unfinished(out)
+def _take_steps(trainer: Trainer, out: Path, progress: Progress | None) -> None:
+    unfinished, steps = _unfinished(out), trainer.settings.steps
     if unfinished.exists():
-        _restore(trainer, unfinished, steps)
+        _restore(trainer, unfinished)
     recent: list[dict[str, float]] = []
     while trainer.step < steps:
         recent.append(trainer.advance())
-        if trainer.step % steps_per_epoch == 0 or trainer.step == steps:
+        if trainer.step % trainer.settings.steps_per_epoch == 0 or trainer.step == steps:
             means = {key: sum(row[key] for row in recent) / len(recent) for key in recent[0]}
             trainer.history.append({"step": float(trainer.step), **means})
             recent = []
-            _save(trainer.state(), unfinished)
+            _save(_state(trainer), unfinished)
         if progress is not None:
             progress(trainer.step, steps, trainer.history[-1] if trainer.history else {})
 
 
-def keep(learned: Learned, history: list[dict[str, float]], out: Path) -> Learned:
-    """Writes weights and metrics; the state to go on from is not needed any more."""
-    metrics = out.with_suffix(".metrics.parquet")
+def finish(trainer: Trainer, out: Path) -> Learned:
+    """Writes weights and metrics, and deletes the state of the unfinished training."""
+    facts = trainer.facts | {
+        "rule": trainer.rule,
+        "preset": trainer.settings.preset,
+        "seed": trainer.seed,
+        "steps": trainer.settings.steps,
+        "scenario": ", ".join(scenario.name for scenario in trainer.scenarios),
+        "scenario_sha256": ", ".join(scenario.digest() for scenario in trainer.scenarios),
+        "metrics": trainer.history[-1],
+    }
+    network = trainer.network.eval()
+    learned = Learned(network, trainer.mechanism, trainer.deterministic, True, facts)
+    metrics, table = out.with_suffix(".metrics.parquet"), pa.Table.from_pylist(trainer.history)
     try:
-        write_whole(metrics, lambda fresh: pq.write_table(pa.Table.from_pylist(history), fresh))
+        write_whole(metrics, lambda fresh: pq.write_table(table, fresh))
         weight_files.save(out, learned)
     except OSError as error:
         raise disk_error(out, error, AGAIN) from error
     _unfinished(out).unlink(missing_ok=True)
     return learned
+
+
+def _state(trainer: Trainer) -> dict[str, Any]:
+    """Everything that a later session needs to continue as if there had been no break."""
+    return {
+        "step": trainer.step,
+        "network": trainer.network.state_dict(),
+        "optimiser": trainer.optimiser.state_dict(),
+        "memory": trainer.memory,
+        "history": trainer.history,
+        "of": _training(trainer),
+    }
+
+
+def _training(trainer: Trainer) -> dict[str, Any]:
+    """What must be the same for a training to be continued."""
+    return {
+        "mechanism": trainer.mechanism,
+        "rule": trainer.rule,
+        "seed": trainer.seed,
+        "network": [trainer.network.levels, trainer.facts],
+        "settings": asdict(trainer.settings),
+        "scenarios": [scenario.digest() for scenario in trainer.scenarios],
+    }
 
 
 def _save(state: dict[str, Any], unfinished: Path) -> None:
@@ -87,16 +170,19 @@ def _save(state: dict[str, Any], unfinished: Path) -> None:
         raise disk_error(unfinished, cause, AGAIN) from error
 
 
-def _restore(trainer: Steps, unfinished: Path, steps: int) -> None:
+def _restore(trainer: Trainer, unfinished: Path) -> None:
     try:
         state = torch.load(unfinished, weights_only=True)
-        if (
-            not isinstance(state["step"], int)
-            or not 0 < state["step"] <= steps
-            or not _is_history(state["history"])
-        ):
+        possible = isinstance(state["step"], int) and 0 < state["step"] <= trainer.settings.steps
+        if not possible or not _is_history(state["history"]):
             raise ValueError("steps or metrics that cannot be")
-        trainer.restore(state)
+        if state["of"] != _training(trainer):
+            raise InputError(OTHER_TRAINING)
+        trainer.network.load_state_dict(state["network"])
+        trainer.optimiser.load_state_dict(state["optimiser"])
+        trainer.step, trainer.memory, trainer.history = (
+            state[key] for key in ("step", "memory", "history")
+        )
     except InputError:
         raise
     except Exception as error:  # torch has many ways to say that a file is none of its own

@@ -6,21 +6,18 @@ The corrections of docs/theory.md, section 3, are part of it.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from flmarket_sim.aggregation.differentiable import error_bound_under
 from flmarket_sim.auctions.learned.level_outcome import LevelOutcome, ReportTensors, outcome_of
 from flmarket_sim.auctions.learned.menu_network import MenuNetwork
 from flmarket_sim.auctions.learned.paper_network import PaperNetwork
-from flmarket_sim.auctions.learned.weight_files import Learned
 from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.model import Scenario
-from flmarket_sim.training.epochs import OTHER_TRAINING, Progress, keep, run_epochs
+from flmarket_sim.training.epochs import Trainer
 from flmarket_sim.training.training_misreports import ascended_lies, best_lies, told, utility_of_lie
 from flmarket_sim.training.type_space import Types, TypeSampler
 
@@ -53,7 +50,7 @@ class RegretNetSettings:
     wild: float = 0.0  # share of the lies of a search that go far (see misreports.random_lies)
 
 
-def preset(name: str, mechanism: str) -> RegretNetSettings:
+def regretnet_settings(name: str, mechanism: str) -> RegretNetSettings:
     """The settings of a preset for a mechanism."""
     if mechanism not in MECHANISMS:
         raise InputError(
@@ -84,8 +81,10 @@ def preset(name: str, mechanism: str) -> RegretNetSettings:
     raise InputError(f"there is no preset {name!r}; choose fast or paper")
 
 
-class RegretNetTrainer:
-    """One training. `advance` takes one step; everything random in step t depends on the seed and t alone."""
+class RegretNetTrainer(Trainer):
+    """Lowers the error bound of a paper's auction, and its owners' gains from misreports."""
+
+    settings: RegretNetSettings
 
     def __init__(
         self,
@@ -100,44 +99,30 @@ class RegretNetTrainer:
             raise InputError(
                 f"{mechanism!r} cannot be trained; choose one of {', '.join(MECHANISMS)} or seq-price"
             )
-        if rule not in ("opt-aggr", "convl-aggr"):
-            raise InputError(f"training knows the rules opt-aggr and convl-aggr, not {rule!r}")
-        self.mechanism, self.scenario, self.rule, self.settings, self.seed = (
-            mechanism,
-            scenario,
-            rule,
-            settings,
-            seed,
-        )
-        default, self.deterministic = MECHANISMS[mechanism]
+        default, deterministic = MECHANISMS[mechanism]
+        super().__init__(mechanism, deterministic, [scenario], rule, settings, seed)
         self.levels = levels or default
         self.sampler = TypeSampler(scenario, seed)
         self.owners = scenario.market.bidders
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.network: nn.Module = (
+        self.make_network(
+            lambda: (
                 MenuNetwork(self.levels)
                 if settings.network == "menu"
                 else PaperNetwork(self.owners, self.levels)
             )
-        self.optimiser = torch.optim.Adam(self.network.parameters(), settings.learning_rate)
-        self.step = 0
-        self.multipliers = {
-            name: torch.ones(self.owners) for name in ("regret", "ir", "determinism")
+        )
+        self.memory = {
+            "multipliers": {
+                name: torch.ones(self.owners) for name in ("regret", "ir", "determinism")
+            },
+            "running": {"regret": settings.regret_target or 0.0, "ir": settings.ir_target or 0.0},
         }
-        self.running = {"regret": settings.regret_target or 0.0, "ir": settings.ir_target or 0.0}
-        self.history: list[dict[str, float]] = []
 
     def advance(self) -> dict[str, float]:
         settings = self.settings
-        done = self.step / settings.steps
         if settings.preset == "fast":
-            for group in self.optimiser.param_groups:
-                group["lr"] = settings.learning_rate * (
-                    0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done))
-                )
-        warm, cold = settings.temperature
-        temperature = warm * (cold / warm) ** done
+            self.slow_down(settings.learning_rate)
+        temperature = self.cool(*settings.temperature)
         types = self.sampler.draw(self.step, settings.markets)
         truth = types.truthful(self.levels)
         soft = outcome_of(
@@ -157,12 +142,7 @@ class RegretNetTrainer:
         violations = {"regret": regret, "ir": ir}
         if self.deterministic and settings.network == "paper":
             violations["determinism"] = spread.mean(0)
-        loss = objective + self._penalty(violations)
-        self.optimiser.zero_grad()
-        torch.autograd.backward(loss)
-        nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
-        self.optimiser.step()
-        self.step += 1
+        self.descend(objective + self._penalty(violations))
         self._raise_multipliers({name: v.detach() for name, v in violations.items()})
         return {
             "error": float(error.detach()),
@@ -208,7 +188,7 @@ class RegretNetTrainer:
             )
             sold = torch.where(hard > 0, hard.detach() + sold - sold.detach(), sold.clamp(min=1e-3))
             bound = error_bound_under(
-                self.rule, sold.double(), types.data_size.double(), self.scenario.privacy.clip
+                self.rule, sold.double(), types.data_size.double(), self.scenarios[0].privacy.clip
             )
             return torch.log(bound).mean() + 0.5 * torch.log(
                 bound.clamp(max=100.0).mean()
@@ -217,7 +197,7 @@ class RegretNetTrainer:
             self.rule,
             sold.double().clamp(min=1e-3),
             types.data_size.double(),
-            self.scenario.privacy.clip,
+            self.scenarios[0].privacy.clip,
         )
         return self.owners * bound.mean(), bound.mean()
 
@@ -290,87 +270,33 @@ class RegretNetTrainer:
     def _penalty(self, violations: dict[str, Tensor]) -> Tensor:
         if self.settings.regret_target is not None:
             return sum(
-                (self.multipliers[name][0] * v.mean() for name, v in violations.items()),
+                (self.memory["multipliers"][name][0] * v.mean() for name, v in violations.items()),
                 torch.zeros(()),
             )
         epoch = self.step // self.settings.steps_per_epoch
         total = torch.zeros(())
         for name, v in violations.items():
             rho = 1.0 if name == "determinism" else 1.0 + epoch
-            total = total + (self.multipliers[name] * v).sum() + 0.5 * rho * v.sum() ** 2
+            total = total + (self.memory["multipliers"][name] * v).sum() + 0.5 * rho * v.sum() ** 2
         return total
 
     def _raise_multipliers(self, violations: dict[str, Tensor]) -> None:
         settings = self.settings
+        multipliers, running = self.memory["multipliers"], self.memory["running"]
         if settings.regret_target is not None:
             targets = {
                 "regret": settings.regret_target,
                 "ir": settings.ir_target or 1.0,
                 "determinism": 1.0,
             }
-            for name in self.running:
-                self.running[name] = 0.98 * self.running[name] + 0.02 * float(
-                    violations[name].mean()
-                )
+            for name in running:
+                running[name] = 0.98 * running[name] + 0.02 * float(violations[name].mean())
                 if self.step % 20 == 0:
-                    push = 0.05 * math.log(max(self.running[name], 1e-4) / targets[name])
-                    self.multipliers[name] = (self.multipliers[name] * math.exp(push)).clamp(
-                        0.05, 100.0
-                    )
+                    push = 0.05 * math.log(max(running[name], 1e-4) / targets[name])
+                    multipliers[name] = (multipliers[name] * math.exp(push)).clamp(0.05, 100.0)
         elif self.step % 10 == 0:
             epoch = (self.step - 1) // settings.steps_per_epoch
             for name, v in violations.items():
-                self.multipliers[name] = (
-                    self.multipliers[name] + (1.0 if name == "determinism" else 1.0 + epoch) * v
+                multipliers[name] = (
+                    multipliers[name] + (1.0 if name == "determinism" else 1.0 + epoch) * v
                 )
-
-    def state(self) -> dict[str, Any]:
-        """Everything a later session needs to go on as if there had been no break: tensors and plain data."""
-        return {
-            "step": self.step,
-            "network": self.network.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "multipliers": self.multipliers,
-            "running": self.running,
-            "history": self.history,
-            "settings": asdict(self.settings),
-            "scenario": self.scenario.digest(),
-            "of": [self.mechanism, self.rule, self.network.levels, self.seed],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        mine = self.state()
-        if any(state[key] != mine[key] for key in ("settings", "scenario", "of")):
-            raise InputError(OTHER_TRAINING)
-        self.network.load_state_dict(state["network"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.step, self.multipliers, self.running, self.history = (
-            state[key] for key in ("step", "multipliers", "running", "history")
-        )
-
-
-def train(
-    mechanism: str,
-    scenario: Scenario,
-    rule: str,
-    out: Path,
-    settings: RegretNetSettings,
-    *,
-    seed: int = 0,
-    levels: int | None = None,
-    progress: Progress | None = None,
-) -> Learned:
-    """Trains a mechanism into `out` (.safetensors), metrics beside it. An unfinished training beside it is taken up again."""
-    trainer = RegretNetTrainer(mechanism, scenario, rule, settings, seed, levels)
-    run_epochs(trainer, settings.steps, settings.steps_per_epoch, out, progress)
-    facts = {
-        "rule": rule,
-        "preset": settings.preset,
-        "seed": seed,
-        "steps": settings.steps,
-        "scenario": scenario.name,
-        "scenario_sha256": scenario.digest(),
-        "metrics": trainer.history[-1],
-    }
-    learned = Learned(trainer.network.eval(), mechanism, trainer.deterministic, True, facts)
-    return keep(learned, trainer.history, out)

@@ -10,10 +10,7 @@ the same weights serve any.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -21,14 +18,13 @@ from torch import Tensor, nn
 
 from flmarket_sim.aggregation.differentiable import error_bound_under
 from flmarket_sim.auctions.learned.price_network import PriceNetwork, Standing
-from flmarket_sim.auctions.learned.weight_files import Learned
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.valuation import EXPONENTIAL, QUADRATIC
 from flmarket_sim.scenario.model import Scenario
-from flmarket_sim.training.epochs import OTHER_TRAINING, Progress, keep, run_epochs
+from flmarket_sim.training.epochs import Trainer
 from flmarket_sim.training.type_space import Types, TypeSampler
 
-NAME = "seq-price"
+SEQ_PRICE = "seq-price"
 BIDDERS = (5, 7, 10, 15, 20, 30, 50)
 NOT_SOLD = 0.02  # privacy loss that stands for none, so that the slope of the error is a number
 WORST = 60.0  # error bounds are cut here
@@ -56,18 +52,20 @@ class SeqPriceSettings:
     steps_per_epoch: int = 100
 
 
-def preset(name: str, mechanism: str = NAME) -> SeqPriceSettings:
-    if mechanism != NAME:
-        raise InputError(f"{mechanism!r} is not trained here; only {NAME}")
+def seq_price_settings(name: str) -> SeqPriceSettings:
+    """The settings of a preset."""
     if name == "fast":
         return SeqPriceSettings()
     if name == "general":
         return SeqPriceSettings("general", hidden=96, spread=3.0)
-    raise InputError(f"there is no preset {name!r} for {NAME}; choose fast or general")
+    raise InputError(f"there is no preset {name!r} for {SEQ_PRICE}; choose fast or general")
 
 
-class SeqPriceTrainer:
-    """One training. Everything random in step t depends on the seed and t alone."""
+class SeqPriceTrainer(Trainer):
+    """Lowers the error bound of what owners choose from the menus."""
+
+    settings: SeqPriceSettings
+    network: PriceNetwork
 
     def __init__(
         self,
@@ -78,11 +76,9 @@ class SeqPriceTrainer:
         levels: int | None = None,
         size: str = "certified",
     ) -> None:
-        if rule not in ("opt-aggr", "convl-aggr"):
-            raise InputError(f"training knows the rules opt-aggr and convl-aggr, not {rule!r}")
+        super().__init__(SEQ_PRICE, True, scenarios, rule, settings, seed)
         if size not in ("certified", "reported"):
             raise InputError(f"size must be certified or reported, got {size!r}")
-        self.scenarios, self.rule, self.settings, self.seed = scenarios, rule, settings, seed
         self.samplers = [TypeSampler(scenario, seed) for scenario in scenarios]
         largest = max(scenario.owners.privacy_budget[1] for scenario in scenarios)
         people = [each for one in self.samplers for each in one.populations]
@@ -91,25 +87,17 @@ class SeqPriceTrainer:
             (each.value(np.arange(len(each)), each.privacy_budget) / each.data_size).mean()
             for each in people
         ]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            count = levels or (12 if size == "certified" else 20)
-            self.network = PriceNetwork(
-                count, settings.hidden, largest, size, typical, float(np.mean(worth))
-            )
-        self.optimiser = torch.optim.Adam(self.network.parameters(), settings.learning_rate)
-        self.step = 0
-        self.history: list[dict[str, float]] = []
+        count = levels or (12 if size == "certified" else 20)
+        shape = (count, settings.hidden, largest, size, typical, float(np.mean(worth)))
+        self.make_network(lambda: PriceNetwork(*shape))
+        self.facts = self.network.shape_facts
 
     def advance(self) -> dict[str, float]:
-        settings, done = self.settings, self.step / self.settings.steps
         warm = min(1.0, (self.step + 1) / 50)
-        pace = settings.learning_rate * (1.0 if self.network.size == "certified" else 0.4)
-        for group in self.optimiser.param_groups:
-            group["lr"] = pace * warm * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done)))
-        hot, cold = settings.temperature
-        types = self._draw()
-        loss, size, spent = play(self.network, types, hot * (cold / hot) ** done)
+        pace = self.settings.learning_rate * (1.0 if self.network.size == "certified" else 0.4)
+        self.slow_down(pace * warm)
+        temperature = self.cool(*self.settings.temperature)
+        loss, size, spent = play(self.network, self._draw(), temperature)
         held = loss.detach()
         slope = torch.where(held > 0, loss, loss - held + NOT_SOLD).clamp(min=1e-3)
         clip = self.scenarios[0].privacy.clip
@@ -119,11 +107,7 @@ class SeqPriceTrainer:
             bound if self.network.size == "certified" else whole
         )  # prices for a record can fall where every bound is cut
         objective = 0.5 * torch.log(each).mean() + 0.5 * torch.log(bound.mean())
-        self.optimiser.zero_grad()
-        torch.autograd.backward(objective)
-        nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
-        self.optimiser.step()
-        self.step += 1
+        self.descend(objective)
         return {
             "error": float(bound.detach().mean()),
             "objective": float(objective.detach()),
@@ -167,25 +151,6 @@ class SeqPriceTrainer:
         if scenario.budget.factor is None:
             return wide
         return wide._replace(budget=factor * wide.value(wide.privacy_budget).sum(1))
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "step": self.step,
-            "network": self.network.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "history": self.history,
-            "settings": asdict(self.settings),
-            "scenarios": [scenario.digest() for scenario in self.scenarios],
-            "of": [self.rule, self.network.size, self.network.levels, self.seed],
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        mine = self.state()
-        if any(state[key] != mine[key] for key in ("settings", "scenarios", "of")):
-            raise InputError(OTHER_TRAINING)
-        self.network.load_state_dict(state["network"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.step, self.history = state["step"], state["history"]
 
 
 def play(network: PriceNetwork, types: Types, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -282,36 +247,3 @@ class PairOptions:
         price = whole * part
         utility = price - self.value[:, i] * part
         return self.loss[:, i] * part, price, utility.masked_fill(self.beyond[:, i], -1e9)
-
-
-def train(
-    mechanism: str,
-    scenario: Scenario,
-    rule: str,
-    out: Path,
-    settings: SeqPriceSettings,
-    *,
-    seed: int = 0,
-    levels: int | None = None,
-    size: str = "certified",
-    also: Sequence[Scenario] = (),
-    progress: Progress | None = None,
-) -> Learned:
-    """Trains for a scenario's market, or for several in turn, into `out` (.safetensors), metrics beside it.
-
-    An unfinished training beside it is taken up again.
-    """
-    markets = [scenario, *also]
-    trainer = SeqPriceTrainer(markets, rule, settings, seed, levels, size)
-    run_epochs(trainer, settings.steps, settings.steps_per_epoch, out, progress)
-    facts = trainer.network.shape_facts | {
-        "rule": rule,
-        "preset": settings.preset,
-        "seed": seed,
-        "steps": settings.steps,
-        "scenario": ", ".join(one.name for one in markets),
-        "scenario_sha256": ", ".join(one.digest() for one in markets),
-        "metrics": trainer.history[-1],
-    }
-    learned = Learned(trainer.network.eval(), mechanism, True, True, facts)
-    return keep(learned, trainer.history, out)

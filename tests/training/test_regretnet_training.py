@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import flmarket_sim as fm
+from flmarket_sim import training
 from flmarket_sim.auctions.learned.level_outcome import outcome_of
 from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.scenario_file import build_scenario
@@ -33,7 +34,7 @@ def one_thread():
 
 def small(mechanism, **changes):
     settings = {"markets": 24, "tries": 5, "steps": 30, "steps_per_epoch": 10}
-    return replace(regretnet_training.preset("fast", mechanism), **(settings | changes))
+    return replace(training.preset("fast", mechanism), **(settings | changes))
 
 
 @pytest.mark.parametrize("mechanism", ["regretnet", "m-regretnet", "dm-regretnet"])
@@ -44,20 +45,18 @@ def test_the_same_seed_gives_the_same_weights_and_a_broken_training_goes_on_to_t
         tmp_path / f"{name}.safetensors" for name in ("whole", "again", "broken")
     )
     for path in (whole, again):
-        regretnet_training.train(mechanism, MARKET, "opt-aggr", path, small(mechanism))
+        training.train(mechanism, MARKET, "opt-aggr", path, small(mechanism))
 
     def stop(step, total, metrics):
         if step == 17:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        regretnet_training.train(
-            mechanism, MARKET, "opt-aggr", broken, small(mechanism), progress=stop
-        )
+        training.train(mechanism, MARKET, "opt-aggr", broken, small(mechanism), progress=stop)
     assert not broken.exists()
     with pytest.raises(InputError, match="other settings"):
-        regretnet_training.train(mechanism, MARKET, "opt-aggr", broken, small(mechanism, tries=6))
-    regretnet_training.train(mechanism, MARKET, "opt-aggr", broken, small(mechanism))
+        training.train(mechanism, MARKET, "opt-aggr", broken, small(mechanism, tries=6))
+    training.train(mechanism, MARKET, "opt-aggr", broken, small(mechanism))
     for path in (again, broken):
         assert path.read_bytes() == whole.read_bytes()
     assert pq.read_table(whole.with_suffix(".metrics.parquet")).column("step").to_pylist() == [
@@ -69,9 +68,7 @@ def test_the_same_seed_gives_the_same_weights_and_a_broken_training_goes_on_to_t
 
 def test_training_lowers_the_error_and_holds_the_regret(tmp_path):
     settings = small("dm-regretnet", markets=48, steps=150, steps_per_epoch=15)
-    regretnet_training.train(
-        "dm-regretnet", MARKET, "opt-aggr", tmp_path / "w.safetensors", settings
-    )
+    training.train("dm-regretnet", MARKET, "opt-aggr", tmp_path / "w.safetensors", settings)
     history = pq.read_table(
         (tmp_path / "w.safetensors").with_suffix(".metrics.parquet")
     ).to_pylist()
@@ -86,7 +83,7 @@ def test_training_lowers_the_error_and_holds_the_regret(tmp_path):
     ("mechanism", "rule"), [("regretnet", "opt-aggr"), ("dm-regretnet", "convl-aggr")]
 )
 def test_the_papers_preset_takes_steps_by_the_papers_method(mechanism, rule):
-    settings = replace(regretnet_training.preset("paper", mechanism), markets=16, tries=5, steps=20)
+    settings = replace(training.preset("paper", mechanism), markets=16, tries=5, steps=20)
     assert (settings.learning_rate, settings.attack, settings.regret_target) == (
         1e-3,
         "ascent",
@@ -94,15 +91,14 @@ def test_the_papers_preset_takes_steps_by_the_papers_method(mechanism, rule):
     )
     trainer = regretnet_training.RegretNetTrainer(mechanism, MARKET, rule, settings)
     for _ in range(11):
-        told_ = trainer.advance()
-    assert all(value == value for value in told_.values())
-    assert (trainer.multipliers["regret"] >= 1.0).all() and trainer.multipliers[
-        "regret"
-    ].max() > 1.0
+        metrics = trainer.advance()
+    assert all(value == value for value in metrics.values())
+    multipliers = trainer.memory["multipliers"]["regret"]
+    assert (multipliers >= 1.0).all() and multipliers.max() > 1.0
 
 
 def test_the_hyperparameters_of_the_paper_are_the_papers():
-    settings = regretnet_training.preset("paper", "dm-regretnet")
+    settings = training.preset("paper", "dm-regretnet")
     assert (
         settings.steps == 50 * 100
         and settings.markets == 1024
@@ -111,9 +107,9 @@ def test_the_hyperparameters_of_the_paper_are_the_papers():
     )
 
 
-def test_the_truth_told_as_a_lie_is_worth_what_the_truth_is():
+def test_the_truth_metricsas_a_lie_is_worth_what_the_truth_is():
     trainer = regretnet_training.RegretNetTrainer(
-        "dm-regretnet", MARKET, "opt-aggr", regretnet_training.preset("fast", "dm-regretnet")
+        "dm-regretnet", MARKET, "opt-aggr", training.preset("fast", "dm-regretnet")
     )
     types = trainer.sampler.draw(0, 50)
     truth = types.truthful(8)
@@ -159,7 +155,7 @@ def test_what_cannot_be_trained_is_refused(tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             regretnet_training.RegretNetTrainer(
-                mechanism, MARKET, rule, regretnet_training.preset("fast", "regretnet")
+                mechanism, MARKET, rule, training.preset("fast", "regretnet")
             )
     with pytest.raises(InputError, match="no preset"):
-        regretnet_training.preset("slow", "regretnet")
+        training.preset("slow", "regretnet")

@@ -8,7 +8,9 @@ import pytest
 import torch
 
 import flmarket_sim as fm
+from flmarket_sim import training
 from flmarket_sim.auctions.learned import weight_files
+from flmarket_sim.auctions.learned.weight_files import Learned
 from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.scenario_file import build_scenario
 from flmarket_sim.training import seq_price_training
@@ -21,7 +23,11 @@ MARKET = build_scenario(
     }
 )
 SMALL = replace(
-    seq_price_training.preset("fast"), markets=48, hidden=16, steps=30, steps_per_epoch=10
+    seq_price_training.seq_price_settings("fast"),
+    markets=48,
+    hidden=16,
+    steps=30,
+    steps_per_epoch=10,
 )
 
 
@@ -39,22 +45,20 @@ def test_the_same_seed_gives_the_same_weights_and_a_broken_training_goes_on_to_t
         tmp_path / f"{name}.safetensors" for name in ("whole", "again", "broken")
     )
     for path in (whole, again):
-        seq_price_training.train("seq-price", MARKET, "opt-aggr", path, SMALL, size=size)
+        training.train("seq-price", MARKET, "opt-aggr", path, SMALL, size=size)
 
     def stop(step, total, metrics):
         if step == 17:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        seq_price_training.train(
-            "seq-price", MARKET, "opt-aggr", broken, SMALL, size=size, progress=stop
-        )
+        training.train("seq-price", MARKET, "opt-aggr", broken, SMALL, size=size, progress=stop)
     assert not broken.exists()
     with pytest.raises(InputError, match="other settings"):
-        seq_price_training.train(
+        training.train(
             "seq-price", MARKET, "opt-aggr", broken, replace(SMALL, markets=40), size=size
         )
-    seq_price_training.train("seq-price", MARKET, "opt-aggr", broken, SMALL, size=size)
+    training.train("seq-price", MARKET, "opt-aggr", broken, SMALL, size=size)
     for path in (again, broken):
         assert path.read_bytes() == whole.read_bytes()
     assert pq.read_table(whole.with_suffix(".metrics.parquet")).column("step").to_pylist() == [
@@ -70,7 +74,7 @@ def test_training_lowers_the_error_of_the_deployed_mechanism(tmp_path):
     errors = []
     for steps in (1, 150):
         path = tmp_path / f"{steps}.safetensors"
-        seq_price_training.train(
+        training.train(
             "seq-price", MARKET, "opt-aggr", path, replace(SMALL, markets=128, steps=steps)
         )
         loss = (
@@ -90,10 +94,7 @@ def test_training_plays_what_is_deployed(tmp_path):
     for _ in range(10):
         trainer.advance()
     weight_files.save(
-        path,
-        seq_price_training.Learned(
-            trainer.network, "seq-price", True, True, trainer.network.shape_facts
-        ),
+        path, Learned(trainer.network, "seq-price", True, True, trainer.network.shape_facts)
     )
     types = trainer._draw()
     with torch.no_grad():
@@ -110,8 +111,10 @@ def test_a_general_training_takes_several_markets(tmp_path):
     other = build_scenario(
         {"data": {"name": "synthetic", "records": 3000}, "owners": {"count": 60}, "name": "other"}
     )
-    settings = replace(seq_price_training.preset("general"), markets=32, hidden=8, steps=6)
-    learned = seq_price_training.train(
+    settings = replace(
+        seq_price_training.seq_price_settings("general"), markets=32, hidden=8, steps=6
+    )
+    learned = training.train(
         "seq-price", MARKET, "opt-aggr", tmp_path / "w.safetensors", settings, also=[other]
     )
     assert learned.facts["scenario"].endswith(", other")
@@ -119,7 +122,7 @@ def test_a_general_training_takes_several_markets(tmp_path):
 
 def test_what_cannot_be_trained_is_refused():
     with pytest.raises(InputError, match="no preset"):
-        seq_price_training.preset("paper")
+        seq_price_training.seq_price_settings("paper")
     with pytest.raises(InputError, match="knows the rules"):
         seq_price_training.SeqPriceTrainer([MARKET], "var-opt", SMALL)
     with pytest.raises(InputError, match="certified or reported"):

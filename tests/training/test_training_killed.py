@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from flmarket_sim import training
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.scenario.scenario_file import build_scenario
-from flmarket_sim.training import epochs, regretnet_training, seq_price_training
+from flmarket_sim.training import epochs
 
 CHILD = """
 import sys
@@ -33,13 +34,12 @@ STEPS = 12
 
 
 def train(mechanism: str, out: Path, progress=None):
-    trainer = seq_price_training if mechanism == "seq-price" else regretnet_training
-    settings = trainer.preset("fast", mechanism)
+    settings = training.preset("fast", mechanism)
     few = {"markets": 16, "steps": STEPS, "steps_per_epoch": 3}
     settings = replace(
         settings, **{key: value for key, value in few.items() if hasattr(settings, key)}
     )
-    return trainer.train(mechanism, MARKET, "opt-aggr", out, settings, progress=progress)
+    return training.train(mechanism, MARKET, "opt-aggr", out, settings, progress=progress)
 
 
 def files(folder):

@@ -82,8 +82,8 @@ def _print(
     probe: Probe, facts: dict[str, Any], factor: Floats | None, out: Path | None, as_json: bool
 ) -> None:
     """The probe as a table or JSON, with a part for each budget factor if these were given."""
-    from flmarket_sim.report import probe_tables as report
     from flmarket_sim.auctions.auction_name import AuctionName
+    from flmarket_sim.report import probe_tables as report
 
     if as_json:
         shown: dict[str, Any] = facts | report.summary(probe)

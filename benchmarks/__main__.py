@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 NAMES = (
+    "startup",
     "aggregation",
     "learning_run",
     "throughput",

@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from flmarket_sim.eventlog import read_ledger, read_run, sql
+from flmarket_sim.eventlog import read_events, read_ledger, read_run
 from flmarket_sim.eventlog.totals import ADDED, totals_of_table
 from flmarket_sim.report.behaviour_earnings import earnings, sentence
 
@@ -24,7 +24,7 @@ SHOWN = 15  # rounds that a terminal shows
 def summarise(run: str | Path) -> dict[str, Any]:
     """Totals of a run, one entry a buyer."""
     info = read_run(run)
-    rounds = sql(run, f"select {', '.join(ADDED)} from rounds order by seq")
+    rounds = read_events(run, "round").select(ADDED)
     sold = (
         read_ledger(run).column("privacy_sold").to_numpy()
         if info["outcome"] == "finished"
@@ -50,13 +50,14 @@ def summarise(run: str | Path) -> dict[str, Any]:
 
 def render(run: str | Path) -> RenderableType:
     """The rounds of a run as a table, and what they add up to."""
-    summary = summarise(run)
+    summary, events = summarise(run), read_events(run, "round")
     parts: list[RenderableType] = []
     for name, totals in summary["buyers"].items():
         step = max(1, math.ceil(totals["rounds"] / SHOWN))
-        few = f"select * from rounds where (round + 1) % {step} = 0 or round = {totals['rounds'] - 1} order by seq"
-        mine = _of_buyer(sql(run, few), name).to_pylist()
-        parts += [_table(name, mine, totals), Text(_sentence(totals) + "\n")]
+        number = (rounds := _of_buyer(events, name)).column("round").to_numpy()
+        shown = ((number + 1) % step == 0) | (number == totals["rounds"] - 1)
+        rows = rounds.filter(pa.array(shown)).to_pylist()
+        parts += [_table(name, rows, totals), Text(_sentence(totals) + "\n")]
     people = f"{summary['owners_who_sold']} of {summary['owners']} owners sold a gradient"
     parts.append(
         Text(

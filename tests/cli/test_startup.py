@@ -7,7 +7,9 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+import flmarket_sim as fm
 from flmarket_sim.cli.app import COMMANDS, app
+from flmarket_sim.experiments.market_runs import load_data
 from tests.support.paths import ROOT
 
 HEAVY = {
@@ -53,6 +55,12 @@ def test_importing_the_package_imports_no_heavy_library(module):
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
 def test_help_and_version_import_no_heavy_library(arguments):
     assert not imported_by(*arguments)
+
+
+def test_a_run_imports_no_library_that_it_does_not_need(tmp_path):
+    load_data(fm.load_scenario("quickstart"))  # prepares the features, for which it needs sklearn
+    used = imported_by("run", "quickstart", "--set", "rounds=2", "--out", tmp_path / "run")
+    assert used == {"numpy", "pyarrow", "pydantic", "rich", "simpy"}
 
 
 def test_every_command_of_the_list_has_a_help_page_of_its_own():

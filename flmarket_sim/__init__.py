@@ -17,7 +17,9 @@ if TYPE_CHECKING:
         sql,
         write_view,
     )
-    from flmarket_sim.market.simulation import Run, resume, run
+    from flmarket_sim.eventlog.run import Run
+    from flmarket_sim.market.run_scenario import run
+    from flmarket_sim.market.simulation import resume
     from flmarket_sim.owners.bids import BidBatch, Profiles
     from flmarket_sim.owners.population import draw_markets, draw_profiles
     from flmarket_sim.scenario.model import Scenario
@@ -60,7 +62,7 @@ _MODULES = {  # public name: the module that defines it, within this package
     "BidBatch": "owners.bids",
     "FlmarketError": "errors",
     "Profiles": "owners.bids",
-    "Run": "market.simulation",
+    "Run": "eventlog.run",
     "Scenario": "scenario.model",
     "draw_markets": "owners.population",
     "draw_profiles": "owners.population",
@@ -73,7 +75,7 @@ _MODULES = {  # public name: the module that defines it, within this package
     "read_run": "eventlog",
     "read_sweep": "sweep.sweep_folder",
     "resume": "market.simulation",
-    "run": "market.simulation",
+    "run": "market.run_scenario",
     "run_sweep": "sweep.sweep_runs",
     "sql": "eventlog",
     "write_view": "eventlog",

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -85,19 +83,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-def result_folder(name: str, digest: str) -> Path:
-    """runs/NAME-HASH, whatever the name is."""
-    safe = re.sub(r"[^\w.-]+", "-", name)[:60]
-    return Path("runs") / f"{safe}-{digest[:8]}"
-
-
-def free_folder(name: str, digest: str) -> Path:
-    """runs/NAME-HASH, with a number behind it where that is taken."""
-    base = result_folder(name, digest)
-    folder, number = base, 1
-    while folder.exists():
-        number += 1
-        folder = base.with_name(f"{base.name}.{number}")
-    return folder

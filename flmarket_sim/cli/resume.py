@@ -20,7 +20,7 @@ def resume(
     """Go on with a run that was killed or interrupted, to exactly the files that it would have written."""
     from flmarket_sim.eventlog import read_run
     from flmarket_sim.market import simulation
-    from flmarket_sim.report.run_summary import render, summarise
+    from flmarket_sim.report.run_summary import render
 
     done = (
         directory.is_dir()
@@ -40,9 +40,9 @@ def resume(
             soft_wrap=True,
         )
     if as_json:
-        print_json(summarise(finished.path) | {"scenario_sha256": finished.info["scenario_sha256"]})
+        print_json(finished.summary() | {"scenario_sha256": finished.info["scenario_sha256"]})
     else:
-        stdout.print(render(finished.path))
+        stdout.print(render(finished))
 
 
 def interrupted(directory: Path, repeatable: bool = True) -> FlmarketError:

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from flmarket_sim.cli.output import AsJson, Overrides, free_folder, print_json, progress, stdout
+from flmarket_sim.cli.output import AsJson, Overrides, print_json, progress, stdout
 from flmarket_sim.cli.resume import interrupted
 from flmarket_sim.cli.view import run_view
+from flmarket_sim.storage.result_folders import free_folder
 
 ScenarioFile = Annotated[
     Path,
@@ -32,7 +33,7 @@ def run(
 ) -> None:
     """Simulate a scenario and write every event to Parquet."""
     from flmarket_sim.market import simulation
-    from flmarket_sim.report.run_summary import render, summarise
+    from flmarket_sim.report.run_summary import render
     from flmarket_sim.scenario.scenario_file import load_scenario
 
     settings = list(overrides or ()) + ([] if seed is None else [f"seed={seed}"])
@@ -47,6 +48,6 @@ def run(
     except KeyboardInterrupt:
         raise interrupted(folder, loaded.repeatable) from None
     if as_json:
-        print_json(summarise(finished.path) | {"scenario_sha256": finished.info["scenario_sha256"]})
+        print_json(finished.summary() | {"scenario_sha256": finished.info["scenario_sha256"]})
     else:
-        stdout.print(render(finished.path))
+        stdout.print(render(finished))

@@ -9,16 +9,9 @@ from typing import Annotated
 import typer
 
 from flmarket_sim.cli.crew import Cluster, ClusterOptions, ClusterWait, Workers, crew_from
-from flmarket_sim.cli.output import (
-    AsJson,
-    Overrides,
-    free_folder,
-    print_json,
-    progress,
-    result_folder,
-    stdout,
-)
+from flmarket_sim.cli.output import AsJson, Overrides, print_json, progress, stdout
 from flmarket_sim.errors import FlmarketError
+from flmarket_sim.storage.result_folders import free_folder, result_folder
 
 
 def study(

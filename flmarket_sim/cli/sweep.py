@@ -8,16 +8,9 @@ from typing import Annotated
 import typer
 
 from flmarket_sim.cli.crew import Cluster, ClusterOptions, ClusterWait, Workers, crew_from
-from flmarket_sim.cli.output import (
-    AsJson,
-    Overrides,
-    print_json,
-    progress,
-    result_folder,
-    stderr,
-    stdout,
-)
+from flmarket_sim.cli.output import AsJson, Overrides, print_json, progress, stderr, stdout
 from flmarket_sim.errors import FlmarketError
+from flmarket_sim.storage.result_folders import result_folder
 
 
 def sweep(

@@ -47,7 +47,7 @@ NEEDED = ("family", "rate", "privacy_budget", "data_size", "values")  # to say w
 Files = dict[str, tuple[list[Path], pa.Table | None]]
 
 
-def write_view(run: str | Path, who: str, out: str | Path) -> dict[str, Any]:
+def write_view(run: str | os.PathLike[str], who: str, out: str | Path) -> dict[str, Any]:
     """Writes the view of `who` on the run into the new or empty directory `out`. Returns what its run.json says."""
     run, out = Path(run), Path(out)
     info = read_run(run)

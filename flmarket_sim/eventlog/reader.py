@@ -6,6 +6,7 @@ A run that is not finished reads up to its last noted round: parts, then what it
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ LEDGER = pa.schema(
 )
 
 
-def read_run(run: str | Path) -> dict[str, Any]:
+def read_run(run: str | os.PathLike[str]) -> dict[str, Any]:
     """What run.json says: scenario, hashes, versions, outcome."""
     path = Path(run) / "run.json"
     try:
@@ -44,7 +45,7 @@ def read_run(run: str | Path) -> dict[str, Any]:
         raise InputError(f"{run} is not the directory of a run: it has no run.json") from None
 
 
-def read_events(run: str | Path, kind: str) -> pa.Table:
+def read_events(run: str | os.PathLike[str], kind: str) -> pa.Table:
     """All events of a kind, in order. A kind without events is an empty table with the columns of its schema."""
     if kind not in KINDS:
         near = difflib.get_close_matches(kind, KINDS, 1)
@@ -75,7 +76,7 @@ def read_part(part: Path, kind: str) -> pa.Table:
     return table
 
 
-def refuse_losses(run: str | Path, info: dict[str, Any], kind: str, rows: int) -> None:
+def refuse_losses(run: str | os.PathLike[str], info: dict[str, Any], kind: str, rows: int) -> None:
     """A finished run has as many events of a kind as it says."""
     log = info.get("log")
     kinds = (
@@ -90,22 +91,22 @@ def refuse_losses(run: str | Path, info: dict[str, Any], kind: str, rows: int) -
         )
 
 
-def event_parts(run: str | Path, kind: str) -> list[Path]:
+def event_parts(run: str | os.PathLike[str], kind: str) -> list[Path]:
     """The files of a kind, in order."""
     return sorted((Path(run) / "events" / f"kind={kind}").glob("part-*.parquet"))
 
 
-def read_owners(run: str | Path) -> pa.Table:
+def read_owners(run: str | os.PathLike[str]) -> pa.Table:
     """Who the owners truly are: one row an owner."""
     return _read_table(run, "owners.parquet", OWNERS)
 
 
-def read_ledger(run: str | Path) -> pa.Table:
+def read_ledger(run: str | os.PathLike[str]) -> pa.Table:
     """What every owner sold and earned over the run: one row an owner."""
     return _read_table(run, "ledger.parquet", LEDGER)
 
 
-def _read_table(run: str | Path, name: str, schema: pa.Schema) -> pa.Table:
+def _read_table(run: str | os.PathLike[str], name: str, schema: pa.Schema) -> pa.Table:
     info = read_run(run)
     if "view" in info and not (Path(run) / name).exists():
         raise InputError(
@@ -144,7 +145,7 @@ def event_files(run: Path, kinds: list[str]) -> dict[str, tuple[list[Path], pa.T
     return found
 
 
-def sql(run: str | Path, query: str) -> pa.Table:
+def sql(run: str | os.PathLike[str], query: str) -> pa.Table:
     """SQL (DuckDB) over a run: every kind of event is a table of its name; `owners` and `ledger` are tables too.
 
     `round` rows are also called `rounds`, since ROUND is a function of SQL. Parts are read as far as the query needs them.

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import simpy
 from threadpoolctl import threadpool_limits
 
-from flmarket_sim.eventlog import Log, ParquetLog, read_run
+from flmarket_sim.eventlog import Log, ParquetLog
 from flmarket_sim.eventlog.parquet_log import ADVICE
 from flmarket_sim.eventlog.round_log import RoundLog
+from flmarket_sim.eventlog.run import Run
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.learning.model import create_model
 from flmarket_sim.market.broker import Broker
@@ -42,17 +43,9 @@ from flmarket_sim.storage.atomic_files import disk_error
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True)
-class Run:
-    """A finished run: where it is, and what run.json says of it."""
-
-    path: Path
-    info: dict[str, Any]
-
-
 def run(
     scenario: Scenario,
-    out: str | Path,
+    out: str | os.PathLike[str],
     progress: Progress | None = None,
     data: Dataset | None = None,
 ) -> Run:
@@ -69,7 +62,7 @@ def run(
         folder.close()
 
 
-def resume(out: str | Path, progress: Progress | None = None) -> Run:
+def resume(out: str | os.PathLike[str], progress: Progress | None = None) -> Run:
     """Goes on with a run that was stopped in any way, to the bytes that it would have written; a finished one is only looked at.
 
     It begins at the run's checkpoint, if it has one, else at its beginning, and what is there already must come out the same.
@@ -79,7 +72,7 @@ def resume(out: str | Path, progress: Progress | None = None) -> Run:
         if folder.finished:
             folder.check_whole()
             folder.tidy()
-            return Run(folder.path, read_run(folder.path))
+            return Run(folder.path)
         return _carry_out(folder, folder.scenario(), read_checkpoint(folder.path), progress, None)
     finally:
         folder.close()
@@ -101,7 +94,8 @@ def _carry_out(
             world = build_world(scenario, log, data, 0.0 if start is None else start.facts.time)
             folder.write_owners(world.population, world.cast)
             simulate(world, progress, Checkpoints(log), start)
-        return Run(folder.path, folder.finish(world.ledger, log))
+        folder.finish(world.ledger, log)
+        return Run(folder.path)
     except BaseException as error:
         folder.stop(log, error)
         if isinstance(error, OSError):

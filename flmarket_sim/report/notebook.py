@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -13,39 +12,27 @@ from typing import Any
 import pyarrow as pa
 
 from flmarket_sim.errors import FlmarketError
+from flmarket_sim.eventlog.result_table import ResultTable
+from flmarket_sim.eventlog.table_text import as_html, as_text
 from flmarket_sim.report import figures
 from flmarket_sim.studies.study import Plot
 
+TABLES = (pa.Table, ResultTable)
 Rows = Any  # an Arrow table, or dictionaries
 
 
 class Shown:
-    """A table for people: text where there is only text, HTML in a notebook. Names are never markup."""
+    """A table for people: text where there is only text, HTML in a notebook."""
 
     def __init__(self, rows: Rows, columns: Sequence[str] = ()) -> None:
-        plain = [dict(row) for row in (rows.to_pylist() if isinstance(rows, pa.Table) else rows)]
-        self.heads, self.cells = _cells(plain, columns)
+        self.rows = [dict(row) for row in (rows.to_pylist() if isinstance(rows, TABLES) else rows)]
+        self.columns = columns
 
     def __repr__(self) -> str:
-        """Columns under their heads, numbers to the right."""
-        lines = [self.heads, *self.cells]
-        widths = [max(len(line[j]) for line in lines) for j in range(len(self.heads))]
-        right = [all(_is_number(line[j]) for line in self.cells) for j in range(len(self.heads))]
-        return "\n".join(
-            "  ".join(
-                cell.rjust(w) if r else cell.ljust(w)
-                for cell, w, r in zip(line, widths, right, strict=True)
-            ).rstrip()
-            for line in lines
-        )
+        return as_text(self.rows, self.columns)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in self.heads)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>\n"
-            for line in self.cells
-        )
-        return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
+        return as_html(self.rows, self.columns)
 
 
 def table(rows: Rows, columns: Sequence[str] = ()) -> Shown:
@@ -94,33 +81,3 @@ def _small(path: Path) -> bytes:
             target, "png", optimize=True
         )
     return target.getvalue()
-
-
-def _cells(rows: list[dict[str, Any]], columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    names = list(columns) or list(rows[0] if rows else [])
-    ends = {f"{name}{end}" for name in names for end in ("_low", "_high")}
-    kept = [name for name in names if name not in ends]
-    lines = [[_text(row, name) for name in kept] for row in rows]
-    return [name.replace("_", " ") for name in kept], lines
-
-
-def _text(row: dict[str, Any], name: str) -> str:
-    value, low, high = row[name], row.get(f"{name}_low"), row.get(f"{name}_high")
-    if low is None or high is None or low != low:
-        return _number(value)
-    return f"{_number(value)} [{_number(low)}, {_number(high)}]"
-
-
-def _number(value: Any) -> str:
-    if value is None or (isinstance(value, float) and value != value):
-        return ""
-    if isinstance(value, bool) or not isinstance(value, float):
-        return (
-            f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-        )
-    value = value + 0.0 if value else 0.0  # no minus nothing
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.3g}"
-
-
-def _is_number(cell: str) -> bool:
-    return not cell or cell.lstrip("-")[:1].isdigit()

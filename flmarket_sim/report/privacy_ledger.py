@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -45,7 +46,7 @@ class LedgerReport:
         return asdict(self)
 
 
-def owners_of(run: str | Path) -> int:
+def owners_of(run: str | os.PathLike[str]) -> int:
     try:
         owners = int(read_run(run)["scenario"]["owners"]["count"])
         if not 1 <= owners <= 10**8:
@@ -55,7 +56,7 @@ def owners_of(run: str | Path) -> int:
     return owners
 
 
-def releases(run: str | Path) -> dict[int, list[float]]:
+def releases(run: str | os.PathLike[str]) -> dict[int, list[float]]:
     """The privacy losses that each owner sold, in order. Names of one owner have disjoint records: of what they sell in one
     round, the largest counts (docs/event-log.md)."""
     owners = owners_of(run)
@@ -73,7 +74,7 @@ def releases(run: str | Path) -> dict[int, list[float]]:
     return dict(found)
 
 
-def read(run: str | Path, delta: float, top: int) -> LedgerReport:
+def read(run: str | os.PathLike[str], delta: float, top: int) -> LedgerReport:
     """Composes what the `top` sellers sold, and compares everybody's sum with ledger.parquet where there is one."""
     info = read_run(run)
     if "view" in info:

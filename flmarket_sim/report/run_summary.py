@@ -1,60 +1,31 @@
-"""What happened in a market: totals and a table of rounds, as data and for a terminal."""
+"""What happened in a market, for a terminal: a table of rounds and what they add up to."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
+import os
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from flmarket_sim.eventlog import read_events, read_ledger, read_run
-from flmarket_sim.eventlog.totals import ADDED, totals_of_table
-from flmarket_sim.report.behaviour_earnings import earnings, sentence
+from flmarket_sim.eventlog import read_events
+from flmarket_sim.eventlog.behaviour_earnings import sentence
+from flmarket_sim.eventlog.summary import of_buyer, summarise
 
 SHOWN = 15  # rounds that a terminal shows
 
 
-def summarise(run: str | Path) -> dict[str, Any]:
-    """Totals of a run, one entry a buyer."""
-    info = read_run(run)
-    rounds = read_events(run, "round").select(ADDED)
-    sold = (
-        read_ledger(run).column("privacy_sold").to_numpy()
-        if info["outcome"] == "finished"
-        else np.zeros(1)
-    )
-    buyers = [buyer["name"] for buyer in info["scenario"]["buyers"]] or ["buyer"]
-    return {
-        "name": info["scenario"]["name"],
-        "outcome": info["outcome"],
-        "repeatable": info.get("repeatable", True),
-        "events": info.get("log", {}).get("events"),
-        "wall_seconds": info.get("wall_seconds"),
-        "directory": str(run),
-        "owners": info["scenario"]["owners"]["count"],
-        "owners_who_sold": int((sold > 0).sum()),
-        "largest_privacy_sold": float(sold.max()),
-        "buyers": {
-            name: totals_of_table(mine) for name in buyers if len(mine := _of_buyer(rounds, name))
-        },
-        "behaviours": earnings(run) if info["scenario"]["owners"].get("behaviours") else {},
-    }
-
-
-def render(run: str | Path) -> RenderableType:
+def render(run: str | os.PathLike[str]) -> RenderableType:
     """The rounds of a run as a table, and what they add up to."""
     summary, events = summarise(run), read_events(run, "round")
     parts: list[RenderableType] = []
     for name, totals in summary["buyers"].items():
         step = max(1, math.ceil(totals["rounds"] / SHOWN))
-        number = (rounds := _of_buyer(events, name)).column("round").to_numpy()
+        number = (rounds := of_buyer(events, name)).column("round").to_numpy()
         shown = ((number + 1) % step == 0) | (number == totals["rounds"] - 1)
         rows = rounds.filter(pa.array(shown)).to_pylist()
         parts += [_table(name, rows, totals), Text(_sentence(totals) + "\n")]
@@ -76,10 +47,6 @@ def render(run: str | Path) -> RenderableType:
         )
     )
     return Group(*parts)
-
-
-def _of_buyer(rounds: pa.Table, name: str) -> pa.Table:
-    return rounds.filter(pc.equal(rounds.column("buyer"), name))
 
 
 def _table(name: str, rows: list[dict[str, Any]], totals: dict[str, Any]) -> Table:

@@ -1,13 +1,13 @@
-"""The whole experiment as frozen data: what a scenario file says, validated, with a hash.
+"""The whole experiment as frozen data: what a scenario file says, with a hash.
 
-Reading files, overrides and error messages live in `scenario_file`; names and options of plug-ins are checked there too.
+The types of single values are declared here; rules about several values are in rules.py. A
+Scenario is checked by both, from a file as well as in Python.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -16,6 +16,8 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
+    ValidationInfo,
     WithJsonSchema,
     model_validator,
 )
@@ -80,31 +82,10 @@ LATER_KEYS: tuple[tuple[str | None, str, Any], ...] = (
     ("privacy", "noise", "simulation"),
     (None, "study", None),
 )  # part, key, default
-SHARES_TOLERANCE = 1e-9
 HARDENED = "hardened"
+TYPES_ONLY = {"rules": False}  # the context of a validation whose caller checks the rules
 Probability = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(gt=0)]
-
-
-def not_repeatable(asked: str) -> str:
-    """Why hardened noise cannot be had together with what was asked."""
-    return (
-        f"hardened noise comes from the operating system and cannot be repeated, but {asked}; "
-        "leave that out, or use noise = 'simulation'"
-    )
-
-
-def asks_for_repetition(seed: bool, sweep: bool, study: bool) -> str | None:
-    """What in a scenario promises that a run can be repeated."""
-    if seed:
-        return "a seed is given, and the same seed must give the same run"
-    if sweep:
-        return "a sweep compares runs of the same seeds"
-    return "a study compares runs of the same seeds" if study else None
-
-
-def too_many_shares(total: float) -> str:
-    return f"the shares of the behaviours sum to {total:g}, but all owners are 1"
 
 
 class Part(BaseModel):
@@ -174,20 +155,6 @@ class Owners(Part):
         Field(max_length=100),
     ] = Field((), description="who reports otherwise than truthfully; nobody by default")
 
-    @model_validator(mode="after")
-    def finite_values(self) -> Owners:
-        if "exponential" in self.families and self.privacy_budget[1] > LARGEST_EXPONENTIAL:
-            raise ValueError(TOO_EXPONENTIAL)
-        return self
-
-    @model_validator(mode="after")
-    def shares_of_one_whole(self) -> Owners:
-        if (
-            total := math.fsum(behaviour.share for behaviour in self.behaviours)
-        ) > 1 + SHARES_TOLERANCE:
-            raise ValueError(too_many_shares(total))
-        return self
-
 
 class Market(Part):
     """The rules of a round. Times are simulated seconds."""
@@ -224,12 +191,6 @@ class Budget(Part):
         None, description="times the sum of the asked owners' true valuations"
     )
     amount: PositiveRange | None = Field(None, description="money, drawn uniformly")
-
-    @model_validator(mode="after")
-    def one_of_two(self) -> Budget:
-        if (self.factor is None) == (self.amount is None):
-            raise ValueError("give either 'factor' or 'amount'")
-        return self
 
 
 class BuyerTable(Part):
@@ -277,25 +238,17 @@ class Scenario(Part):
         Field(max_length=100),
     ] = ()
 
-    @model_validator(mode="after")
-    def consistent(self) -> Scenario:
-        if self.market.bidders > self.owners.count:
-            raise ValueError(
-                f"market.bidders is {self.market.bidders}, but there are only {self.owners.count} owners (owners.count)"
-            )
-        names = [buyer.name for buyer in self.buyers]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ValueError(
-                f"buyers must have different names; {', '.join(twice)} appears more than once"
-            )
-        if not self.repeatable:
-            asked = asks_for_repetition(
-                "seed" in self.model_fields_set, False, self.study is not None
-            )
-            if asked is not None:
-                raise ValueError(not_repeatable(asked))
-        return self
+    @model_validator(mode="wrap")
+    @classmethod
+    def check(
+        cls, data: Any, build: ModelWrapValidatorHandler[Scenario], info: ValidationInfo
+    ) -> Scenario:
+        """Refuses what a scenario file would be refused for. Raises ScenarioError."""
+        if info.context is TYPES_ONLY or isinstance(data, Scenario):
+            return build(data)
+        from flmarket_sim.scenario.check import checked_tables
+
+        return build(checked_tables(data))
 
     @property
     def repeatable(self) -> bool:

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flmarket_sim.errors import ScenarioError, shortened, shown
-from flmarket_sim.scenario.model import Scenario, ScenarioFile
-from flmarket_sim.scenario.problems import (
-    DEEPEST,
-    Problem,
-    check_scenario,
-    describe_problems,
-    dotted,
-    values,
-)
+from flmarket_sim.scenario.check import check_scenario, plain
+from flmarket_sim.scenario.model import Scenario, ScenarioFile, without_nulls
+from flmarket_sim.scenario.problems import DEEPEST, Problem, describe_problems, dotted, values
 from flmarket_sim.scenario.shipped import read_text
 from flmarket_sim.scenario.toml_lines import Key, PathKeys, key_lines, overlong_key
 
 LONGEST_NUMBER = 1024  # bits: as far as floating-point numbers reach
 
 
-def load_scenario(path: str | Path, overrides: Iterable[str] = ()) -> Scenario:
-    """The scenario of a TOML file, with `dotted.path=value` overrides. Raises ScenarioError with all that is wrong.
+def load_scenario(
+    path: str | os.PathLike[str], overrides: Iterable[str] = (), **changes: Any
+) -> Scenario:
+    """The scenario of a TOML file, or of a shipped one by its name: `quickstart`, `paper/iid`.
 
-    A name like `paper/iid` that is no file here is that of a scenario which comes with the package.
-    A [sweep] table is checked for its shape and then left alone: it is for `flmarket sweep`.
+    Values can be replaced in two ways: by texts `dotted.path=value` as after `--set`, and by
+    keywords, in which a double underscore stands for the dot: `rounds=10, owners__count=50`. A
+    text in the place of a plug-in's table is its name: `auction="all-in"`. Raises ScenarioError
+    with everything that is wrong. A [sweep] table is checked for its types and then ignored.
     """
-    return parse_scenario(read_text(path), str(path), overrides)
+    return parse_scenario(read_text(path), str(path), overrides, changes)
+
+
+def change_scenario(scenario: Scenario, **changes: Any) -> Scenario:
+    """The scenario with other values, given as for `load_scenario`; None removes one."""
+    data = plain(scenario)
+    assign_all(data, changes)
+    return build_scenario(without_nulls(data), scenario.name)
 
 
 def read_toml(text: str, source: str) -> dict[str, Any]:
@@ -47,10 +52,14 @@ def read_toml(text: str, source: str) -> dict[str, Any]:
 
 
 def parse_scenario(
-    text: str, source: str = "<scenario>", overrides: Iterable[str] = ()
+    text: str,
+    source: str = "<scenario>",
+    overrides: Iterable[str] = (),
+    changes: Mapping[str, Any] | None = None,
 ) -> Scenario:
     data = read_toml(text, source)
     changed = [override(data, setting) for setting in overrides]
+    changed += assign_all(data, changes or {})
     lines = key_lines(text)
     for path in changed:
         for known in [p for p in lines if p[: len(path)] == path]:
@@ -89,6 +98,11 @@ def override(data: dict[str, Any], setting: str) -> PathKeys:
         return path
     except ScenarioError as error:
         raise ScenarioError(f"--set {shortened(setting)}: {error}") from None
+
+
+def assign_all(data: dict[str, Any], changes: Mapping[str, Any]) -> list[PathKeys]:
+    """Puts values at paths whose dots are written as double underscores. Returns the paths."""
+    return [assign(data, name.replace("__", "."), plain(value)) for name, value in changes.items()]
 
 
 def assign(data: dict[str, Any], name: str, value: Any) -> PathKeys:
@@ -132,4 +146,7 @@ def json_schema() -> dict[str, Any]:
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     known = schema["$defs"]["Plugin"]["properties"]["name"]
     known["description"] = "a registered name (see `flmarket list`) or 'module:Class'"
+    for table in ("Plugin", "Model"):
+        name = {"type": "string", "minLength": 1, "description": "a name without options"}
+        schema["$defs"][table] = {"anyOf": [name, schema["$defs"][table]]}
     return schema

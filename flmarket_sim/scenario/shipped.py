@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from pathlib import Path
 
 from flmarket_sim.errors import ScenarioError
@@ -31,13 +32,13 @@ def scenario_path(name: str) -> Path:
     return found
 
 
-def find_scenario(name: str | Path) -> Path | None:
+def find_scenario(name: str | os.PathLike[str]) -> Path | None:
     """As `scenario_path`, with None for what is not shipped. `scenarios/paper/iid.toml` is read as `paper/iid`."""
     bare = Path(name).as_posix().removeprefix("scenarios/").removesuffix(".toml")
     return FOLDER / f"{bare}.toml" if bare in scenario_names() else None
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: str | os.PathLike[str]) -> str:
     """The text of a scenario file that is here, or else of the shipped one of that name."""
     file = Path(path)
     try:

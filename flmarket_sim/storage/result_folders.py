@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,22 @@ from flmarket_sim.errors import InputError
 LOCK = ".lock"
 HIDDEN = (".run.json.tmp", ".sweep.json.tmp")  # what a kill may have left before anything was begun
 _held: dict[Path, int] = {}  # claimed and still empty: a lock says so until the first file does
+
+
+def result_folder(name: str, digest: str) -> Path:
+    """runs/NAME-HASH, whatever the name is."""
+    safe = re.sub(r"[^\w.-]+", "-", name)[:60]
+    return Path("runs") / f"{safe}-{digest[:8]}"
+
+
+def free_folder(name: str, digest: str) -> Path:
+    """runs/NAME-HASH, with a number behind it where that is taken."""
+    base = result_folder(name, digest)
+    folder, number = base, 1
+    while folder.exists():
+        number += 1
+        folder = base.with_name(f"{base.name}.{number}")
+    return folder
 
 
 def claim(folder: Path, what: str) -> None:

@@ -19,8 +19,9 @@ from typing import Any
 import pydantic
 
 from flmarket_sim.errors import InputError, ScenarioError, shown
+from flmarket_sim.scenario.check import check_scenario
 from flmarket_sim.scenario.model import Scenario, Sweep
-from flmarket_sim.scenario.problems import Problem, check_scenario, describe_problems, dotted
+from flmarket_sim.scenario.problems import Problem, describe_problems, dotted
 from flmarket_sim.scenario.scenario_file import assign, build_scenario, override, read_toml
 from flmarket_sim.scenario.shipped import read_text
 from flmarket_sim.scenario.toml_lines import PathKeys, key_lines, prefixes

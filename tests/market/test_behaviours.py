@@ -8,10 +8,11 @@ import pytest
 import flmarket_sim as fm
 from flmarket_sim.auctions import Outcome
 from flmarket_sim.errors import ContractError
+from flmarket_sim.eventlog.summary import summarise
 from flmarket_sim.market import owner as owner_module
 from flmarket_sim.market.ledger import JointAccount, Ledger
 from flmarket_sim.randomness import Purpose, Streams
-from flmarket_sim.report.run_summary import render, summarise
+from flmarket_sim.report.run_summary import render
 from flmarket_sim.strategy.behaviours import BehaviourReports, Transfers
 
 HERE = "tests.market.test_behaviours:"

@@ -7,9 +7,9 @@ import pytest
 
 import flmarket_sim as fm
 from flmarket_sim.errors import InputError, ScenarioError
+from flmarket_sim.eventlog.summary import summarise
 from flmarket_sim.privacy import hardened
 from flmarket_sim.privacy.accounting import composed_loss
-from flmarket_sim.report.run_summary import summarise
 from flmarket_sim.scenario.model import Privacy, Scenario
 from flmarket_sim.scenario.scenario_file import build_scenario, parse_scenario
 from flmarket_sim.sweep.sweep_plan import parse_sweep
@@ -97,7 +97,7 @@ def test_what_asks_for_repetition_is_refused_with_its_line(text, line, why):
 def test_seeds_by_other_ways_are_refused_too(tmp_path):
     with pytest.raises(ScenarioError, match="a seed is given"):
         parse_scenario(HARD, overrides=["seed=3"])
-    with pytest.raises(ValueError, match="a seed is given"):
+    with pytest.raises(ScenarioError, match="a seed is given"):
         Scenario(seed=3, privacy=Privacy(noise="hardened"))
     with pytest.raises(
         ScenarioError, match="a seed is given"

@@ -4,7 +4,7 @@ import re
 import pytest
 
 from flmarket_sim.errors import ScenarioError
-from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.scenario.model import Market, Owners, Plugin, Scenario
 from flmarket_sim.scenario.scenario_file import json_schema, load_scenario, parse_scenario
 from tests.support.paths import ROOT
 
@@ -170,3 +170,35 @@ def test_buyers_take_what_they_leave_out_from_the_scenario():
         'auction = { name = "all-in" }\n[[buyers]]\nname = "a"\n[[buyers]]\nname = "b"\nauction = { name = "fair-query" }'
     )
     assert [buyer.auction.name for buyer in scenario.resolved_buyers()] == ["all-in", "fair-query"]
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"rounds": 0}, "greater than or equal to 1"),
+        ({"round": 3}, "did you mean 'rounds'"),
+        ({"market": {"bidders": 200}}, "there are only 100"),
+        ({"market": Market(bidders=200)}, "there are only 100"),
+        ({"auction": "all-inn"}, "did you mean 'all-in'"),
+        ({"auction": {"name": "posted-price", "prise": 3.0}}, "did you mean 'price'"),
+        ({"owners": {"families": ["exponential"], "privacy_budget": 600.0}}, "exponential"),
+        ({"owners": {"count": 5000}}, "owners.count"),
+        ({"budget": {}}, "either 'factor' or 'amount'"),
+        ({"buyers": [{"name": "a", "budget": {}}]}, r"buyers\[0\].budget: give either"),
+        ({"buyers": [{"name": "a"}, {"name": "a"}]}, "another buyer is called 'a'"),
+        ({"sweep": {"seeds": 2}}, "only a scenario file can have a sweep"),
+    ],
+)
+def test_a_scenario_built_in_python_follows_the_rules_of_a_file(tables, message):
+    with pytest.raises(ScenarioError, match=message):
+        Scenario(**tables)
+
+
+def test_a_scenario_built_in_python_is_the_one_of_the_file():
+    text = (
+        'auction = "all-in"\n[owners]\ncount = 14\npartition = {alpha = 50.0, name = "dirichlet"}'
+    )
+    partition = Plugin(name="dirichlet", alpha=50.0)
+    built = Scenario(auction="all-in", owners=Owners(count=14, partition=partition))
+    assert built == parse_scenario(text) and built.digest() == parse_scenario(text).digest()
+    assert Scenario.model_validate(built) is not None and Scenario(**dict(built)) == built

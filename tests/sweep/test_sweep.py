@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import flmarket_sim as fm
 from flmarket_sim.errors import InputError
+from flmarket_sim.eventlog.summary import summarise
 from flmarket_sim.eventlog.totals import buyers_totals
 from flmarket_sim.market.simulation import rounds_only
-from flmarket_sim.report.run_summary import summarise
 from flmarket_sim.report.sweep_tables import means
 from flmarket_sim.scenario.scenario_file import build_scenario
 from flmarket_sim.sweep.sweep_plan import parse_sweep, points

@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import metadata, resources
 from pathlib import Path
@@ -23,10 +25,10 @@ from flmarket_sim.storage.atomic_files import write_text
 SCRIPTS = ("scales.js", "charts.js", "tables.js", "page.js")
 
 
-def make(paths: list[Path]) -> str:
+def make(paths: Sequence[str | os.PathLike[str]]) -> str:
     """The page for one input, or for several a comparison."""
     try:
-        found = compare.distinct([sources.read(path) for path in paths])
+        found = compare.distinct([sources.read(Path(path)) for path in paths])
         return render(content(found))
     except FlmarketError:
         raise
@@ -103,7 +105,7 @@ def render(data: dict[str, Any]) -> str:
     return head + "".join(filled.get(piece, piece) for piece in pieces)
 
 
-def write(paths: list[Path], out: Path, force: bool = False) -> Path:
+def write(paths: Sequence[str | os.PathLike[str]], out: Path, force: bool = False) -> Path:
     """Makes the page and writes it, whole or not at all."""
     if out.is_dir():
         raise InputError(f"{out} is a directory; name a file with --out")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import Any
 
-from flmarket_sim.eventlog import read_owners, sql
+from flmarket_sim.eventlog.reader import read_owners, sql
 
 TRUTH = "no behaviour"
 
@@ -27,7 +27,7 @@ FROM counterfactual c JOIN bid ON bid.sender = c.sender AND bid.round = c.round 
 """
 
 
-def earnings(run: str | Path) -> dict[str, dict[str, Any]]:
+def earnings(run: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     """For each behaviour, and for bids without one: owners, bids, sales, and money above cost a bid and a sale.
 
     With counterfactuals also what the offers were worth a bid, and what those to the truth would have been.

@@ -1,0 +1,76 @@
+"""A run as an object: its directory, and the tables in it."""
+
+from __future__ import annotations
+
+import html
+import os
+from pathlib import Path
+from typing import Any
+
+from flmarket_sim.eventlog.reader import read_events, read_ledger, read_owners, read_run, sql
+from flmarket_sim.eventlog.result_table import ResultTable
+from flmarket_sim.eventlog.summary import summarise
+from flmarket_sim.eventlog.table_text import as_html
+
+
+class Run:
+    """The directory of a run. It can be passed wherever a path can.
+
+    Tables are read from the directory each time, so a run that is still being simulated shows what
+    it has written so far.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        read_run(self.path)  # refuses the directory of something else
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The content of run.json: scenario, hashes, versions, outcome."""
+        return read_run(self.path)
+
+    def events(self, kind: str) -> ResultTable:
+        """All events of a kind, in order: "bid", "payment", ... (docs/event-log.md)."""
+        return ResultTable(read_events(self.path, kind))
+
+    @property
+    def rounds(self) -> ResultTable:
+        """One row a round of a buyer."""
+        return self.events("round")
+
+    @property
+    def owners(self) -> ResultTable:
+        """One row an owner: her true type."""
+        return ResultTable(read_owners(self.path))
+
+    @property
+    def ledger(self) -> ResultTable:
+        """One row an owner: what she sold and earned in all."""
+        return ResultTable(read_ledger(self.path))
+
+    def sql(self, query: str) -> ResultTable:
+        """The answer to a query in DuckDB's SQL, in which every kind of event is a table."""
+        return ResultTable(sql(self.path, query))
+
+    def summary(self) -> dict[str, Any]:
+        """Totals of the run and of each buyer: what `flmarket run --json` prints."""
+        return summarise(self.path)
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        return f"<Run {self._facts()}, in {self.path}>"
+
+    def _repr_html_(self) -> str:
+        rows = [{"buyer": name} | totals for name, totals in self.summary()["buyers"].items()]
+        return f"<p>Run {html.escape(f'{self._facts()}, in {self.path}')}</p>\n{as_html(rows)}"
+
+    def _facts(self) -> str:
+        info = self.info
+        events = info.get("log", {}).get("events")
+        counted = "" if events is None else f", {events:,} events"
+        return f"of {info['scenario']['name']}: {info['outcome']}{counted}"

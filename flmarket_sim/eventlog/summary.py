@@ -1,0 +1,46 @@
+"""What a run adds up to: totals of every buyer, of the owners, and of each behaviour."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flmarket_sim.eventlog.behaviour_earnings import earnings
+from flmarket_sim.eventlog.reader import read_events, read_ledger, read_run
+from flmarket_sim.eventlog.totals import ADDED, totals_of_table
+
+
+def summarise(run: str | os.PathLike[str]) -> dict[str, Any]:
+    """Totals of a run, one entry a buyer."""
+    info = read_run(run)
+    rounds = read_events(run, "round").select(ADDED)
+    sold = (
+        read_ledger(run).column("privacy_sold").to_numpy()
+        if info["outcome"] == "finished"
+        else np.zeros(1)
+    )
+    buyers = [buyer["name"] for buyer in info["scenario"]["buyers"]] or ["buyer"]
+    return {
+        "name": info["scenario"]["name"],
+        "outcome": info["outcome"],
+        "repeatable": info.get("repeatable", True),
+        "events": info.get("log", {}).get("events"),
+        "wall_seconds": info.get("wall_seconds"),
+        "directory": str(run),
+        "owners": info["scenario"]["owners"]["count"],
+        "owners_who_sold": int((sold > 0).sum()),
+        "largest_privacy_sold": float(sold.max()),
+        "buyers": {
+            name: totals_of_table(own) for name in buyers if len(own := of_buyer(rounds, name))
+        },
+        "behaviours": earnings(run) if info["scenario"]["owners"].get("behaviours") else {},
+    }
+
+
+def of_buyer(rounds: pa.Table, name: str) -> pa.Table:
+    """The rounds of one buyer."""
+    return rounds.filter(pc.equal(rounds.column("buyer"), name))

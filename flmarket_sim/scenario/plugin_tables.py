@@ -1,0 +1,126 @@
+"""The tables of a scenario that name a plug-in: the names are completed, the options checked."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pydantic
+
+from flmarket_sim.errors import InputError, shown
+from flmarket_sim.plugins import registry
+from flmarket_sim.plugins.registry import Registry
+from flmarket_sim.scenario.model import BehaviourShare, Market, Model, Owners, Scenario
+from flmarket_sim.scenario.problems import Problem, nearest
+from flmarket_sim.scenario.toml_lines import PathKeys
+
+_OWN_KEYS = {  # keys beside the options of a plug-in
+    "model": Model.model_fields.keys(),
+    "behaviour": BehaviourShare.model_fields.keys(),
+}
+
+
+def completed(data: dict[str, Any]) -> dict[str, Any]:
+    """A copy in which every table of a plug-in has a name.
+
+    A text in the place of a table is a name without options. A table without a name adds its
+    options to those of the scenario (for a buyer's table) or to the default plug-in.
+    """
+    data = copy.deepcopy(data)
+    default = {key: Scenario.model_fields[key].default.name for key in _IN_SCENARIO}
+    for place, key, name in (
+        *((data, key, default[key]) for key in _IN_SCENARIO),
+        (data, "study", None),
+        (data.get("owners"), "partition", Owners().partition.name),
+        (data.get("market"), "delay", Market().delay.name),
+    ):
+        _name(place, key, name)
+    buyers = data.get("buyers")
+    for buyer in buyers if isinstance(buyers, list) else ():
+        for key in _OF_BUYERS:
+            _name(buyer, key, None)
+            own = buyer.get(key) if isinstance(buyer, dict) else None
+            if isinstance(own, dict) and "name" not in own:
+                common = data.get(key)
+                buyer[key] = (common if isinstance(common, dict) else {"name": default[key]}) | own
+    return data
+
+
+_OF_BUYERS = ("auction", "aggregation", "model")
+_IN_SCENARIO = ("data", *_OF_BUYERS)
+
+
+def _name(place: Any, key: str, default: str | None) -> None:
+    table = place.get(key) if isinstance(place, dict) else None
+    if isinstance(table, str):
+        place[key] = {"name": table}
+    elif isinstance(table, dict) and default is not None and key != "model":
+        table.setdefault("name", default)
+
+
+def plugin_problems(data: dict[str, Any]) -> Iterator[Problem]:
+    """Unknown plug-ins and wrong options, wherever a table names a plug-in."""
+    yield from _check_plugin(("data",), data.get("data"), registry.datasets)
+    yield from _check_plugin(("study",), data.get("study"), registry.studies)
+    owners, market = data.get("owners"), data.get("market")
+    if isinstance(owners, dict):
+        partition = owners.get("partition")
+        yield from _check_plugin(("owners", "partition"), partition, registry.partitions)
+        behaviours = owners.get("behaviours")
+        for i, behaviour in enumerate(behaviours if isinstance(behaviours, list) else ()):
+            yield from _check_plugin(("owners", "behaviours", i), behaviour, registry.behaviours)
+    if isinstance(market, dict):
+        yield from _check_plugin(("market", "delay"), market.get("delay"), registry.delays)
+    buyers = data.get("buyers")
+    tables: list[tuple[PathKeys, Any]] = [((), data)]
+    if isinstance(buyers, list):
+        tables += [(("buyers", i), buyer) for i, buyer in enumerate(buyers)]
+    for path, table in tables:
+        if isinstance(table, dict):
+            for key, known in (
+                ("auction", registry.auctions),
+                ("aggregation", registry.aggregation),
+                ("model", registry.models),
+            ):
+                yield from _check_plugin((*path, key), table.get(key), known)
+
+
+def _check_plugin(path: PathKeys, table: Any, known: Registry) -> Iterator[Problem]:
+    if not isinstance(table, dict) or not isinstance(table.get("name", ""), str):
+        return
+    name = table.get("name")
+    if name is None:
+        if known is not registry.models:
+            return
+        name = Model().name
+    try:
+        cls = known.get(name)
+        allowed_options = registry.options_model(cls, 2 if known is registry.models else 0)
+    except InputError as error:
+        yield Problem((*path, "name"), str(error))
+        return
+    own = set(_OWN_KEYS.get(known.kind, {"name"}))
+    options = {key: value for key, value in table.items() if key not in own}
+    try:
+        checked = allowed_options.model_validate(options, strict=True)
+    except pydantic.ValidationError as error:
+        allowed = sorted((set(allowed_options.model_fields) | own) - {"name"})
+        yield from (_option_problem(path, name, allowed, e) for e in error.errors())
+        return
+    if known is not registry.models:  # a model needs the shape of the data
+        try:
+            known.construct(name, cls, registry.chosen(checked))
+        except InputError as error:
+            yield Problem(path, str(error))
+
+
+def _option_problem(path: PathKeys, name: str, allowed: list[str], error: Any) -> Problem:
+    where = (*path, *error["loc"])
+    if error["type"] == "extra_forbidden":
+        listed = ", ".join(allowed) or "none"
+        hint = nearest(str(error["loc"][-1]), allowed)
+        return Problem(where, f"{name!r} has no such option{hint} Options: {listed}")
+    message = error["msg"].removeprefix("Value error, ")
+    got = "" if error["type"] == "missing" else f" (got {shown(error['input'])})"
+    return Problem(where, message[:1].lower() + message[1:] + got)

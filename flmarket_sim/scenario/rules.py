@@ -1,0 +1,148 @@
+"""Rules about several places of a scenario at once, each declared once.
+
+A rule takes the plain tables of a scenario, in which anything may be wrong, and yields a Problem
+with the path of each violation. Values of a wrong type are the business of the model's types, so a
+rule ignores them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, TypeGuard
+
+from flmarket_sim.errors import DataError, InputError
+from flmarket_sim.learning.partitions import ChecksCounts
+from flmarket_sim.plugins import registry
+from flmarket_sim.randomness import Streams
+from flmarket_sim.scenario.model import (
+    HARDENED,
+    LARGEST_EXPONENTIAL,
+    TOO_EXPONENTIAL,
+    Market,
+    Owners,
+    Scenario,
+)
+from flmarket_sim.scenario.problems import Problem, values
+
+Tables = dict[str, Any]
+SHARES_TOLERANCE = 1e-9
+
+
+def cross_problems(tables: Tables) -> Iterator[Problem]:
+    """Everything that two places say and that cannot both hold."""
+    for rule in (
+        bidders_are_owners,
+        valuations_are_finite,
+        shares_are_of_one_whole,
+        hardened_noise_is_not_repeated,
+        a_budget_is_one_of_two,
+        buyers_have_different_names,
+    ):
+        yield from rule(tables)
+
+
+def bidders_are_owners(tables: Tables) -> Iterator[Problem]:
+    owners, market = _table(tables, "owners"), _table(tables, "market")
+    bidders, count = market.get("bidders", Market().bidders), owners.get("count", Owners().count)
+    if isinstance(bidders, int) and isinstance(count, int) and bidders > count >= 1:
+        where = ("market", "bidders") if "bidders" in market else ("owners", "count")
+        yield Problem(
+            where,
+            f"{bidders} owners are asked a round (market.bidders), "
+            f"but there are only {count} (owners.count)",
+        )
+
+
+def valuations_are_finite(tables: Tables) -> Iterator[Problem]:
+    owners = _table(tables, "owners")
+    families = owners.get("families", Owners().families)
+    budget = owners.get("privacy_budget", 0.0)
+    largest = budget[-1] if isinstance(budget, list) and budget else budget
+    exponential = isinstance(families, list | tuple) and "exponential" in families
+    if exponential and _is_number(largest) and LARGEST_EXPONENTIAL < largest < math.inf:
+        yield Problem(("owners", "privacy_budget"), TOO_EXPONENTIAL)
+
+
+def shares_are_of_one_whole(tables: Tables) -> Iterator[Problem]:
+    behaviours = _list(_table(tables, "owners"), "behaviours")
+    shares = [behaviour.get("share") for _, behaviour in behaviours]
+    total = math.fsum(share for share in shares if _is_number(share) and 0 <= share <= 1)
+    if total > 1 + SHARES_TOLERANCE:
+        yield Problem(
+            ("owners", "behaviours"),
+            f"the shares of the behaviours sum to {total:g}, but all owners are 1",
+        )
+
+
+def hardened_noise_is_not_repeated(tables: Tables) -> Iterator[Problem]:
+    promises = {
+        "seed": "a seed is given, and the same seed must give the same run",
+        "sweep": "a sweep compares runs of the same seeds",
+        "study": "a study compares runs of the same seeds",
+    }
+    promise = next((text for key, text in promises.items() if key in tables), None)
+    if _table(tables, "privacy").get("noise") == HARDENED and promise is not None:
+        yield Problem(
+            ("privacy", "noise"),
+            f"hardened noise comes from the operating system and cannot be repeated, "
+            f"but {promise}; leave that out, or use noise = 'simulation'",
+        )
+
+
+def a_budget_is_one_of_two(tables: Tables) -> Iterator[Problem]:
+    places = [((), tables), *((("buyers", i), buyer) for i, buyer in _list(tables, "buyers"))]
+    for path, place in places:
+        budget = place.get("budget")
+        if isinstance(budget, dict) and ("factor" in budget) == ("amount" in budget):
+            yield Problem((*path, "budget"), "give either 'factor' or 'amount'")
+
+
+def buyers_have_different_names(tables: Tables) -> Iterator[Problem]:
+    names: set[str] = set()
+    for i, buyer in _list(tables, "buyers"):
+        name = buyer.get("name")
+        if isinstance(name, str) and name in names:
+            yield Problem(("buyers", i, "name"), f"another buyer is called {name!r} already")
+        elif isinstance(name, str):
+            names.add(name)
+
+
+def numbers_are_finite(tables: Tables) -> Iterator[Problem]:
+    """run.json cannot hold other numbers, and no type forbids them in the options of a plug-in."""
+    for path, value in values(tables, "the scenario"):
+        if isinstance(value, float) and not math.isfinite(value):
+            yield Problem(path, f"must be a finite number (got {value})")
+
+
+def population_problems(scenario: Scenario) -> list[Problem]:
+    """Too few records for so many owners, where the data set says how many it has."""
+    source = registry.datasets.create(scenario.data.name, **scenario.data.options)
+    partition = registry.partitions.create(
+        scenario.owners.partition.name, **scenario.owners.partition.options
+    )
+    if not isinstance(partition, ChecksCounts):
+        return []
+    try:
+        partition.check(source.class_counts(Streams(scenario.seed)), scenario.owners.count)
+    except InputError as error:
+        return [Problem(("owners", "count"), str(error))]
+    except DataError:
+        pass  # the files are not here; the run will say so
+    return []
+
+
+def _table(tables: Tables, key: str) -> Tables:
+    table = tables.get(key)
+    return table if isinstance(table, dict) else {}
+
+
+def _list(tables: Tables, key: str) -> list[tuple[int, Tables]]:
+    """The tables of a list, each with its position."""
+    entries = tables.get(key)
+    entries = entries if isinstance(entries, list) else []
+    return [(i, entry) for i, entry in enumerate(entries) if isinstance(entry, dict)]
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float)

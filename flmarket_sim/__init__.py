@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from flmarket_sim.market.simulation import resume
     from flmarket_sim.owners.bids import BidBatch, Profiles
     from flmarket_sim.owners.population import draw_markets, draw_profiles
+    from flmarket_sim.plugins.registry import register
     from flmarket_sim.scenario.model import Scenario
     from flmarket_sim.scenario.scenario_file import load_scenario
     from flmarket_sim.sweep.paired_differences import paired_differences
@@ -50,6 +51,7 @@ __all__ = [
     "read_owners",
     "read_run",
     "read_sweep",
+    "register",
     "resume",
     "run",
     "run_sweep",
@@ -74,6 +76,7 @@ _MODULES = {  # public name: the module that defines it, within this package
     "read_owners": "eventlog",
     "read_run": "eventlog",
     "read_sweep": "sweep.sweep_folder",
+    "register": "plugins.registry",
     "resume": "market.simulation",
     "run": "market.run_scenario",
     "run_sweep": "sweep.sweep_runs",

@@ -3,8 +3,9 @@
 Everything a user can get wrong raises one of these; the command line prints the message and no traceback.
 """
 
+import difflib
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,6 +46,12 @@ def shown(value: Any) -> str:
 def shortened(text: str) -> str:
     """A reason that somebody else's code gave, cut where it becomes endless."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text):,} characters)"
+
+
+def did_you_mean(name: str, allowed: Iterable[str], otherwise: str = "") -> str:
+    """The end of a message about an unknown name: the allowed name that is most like it."""
+    near = difflib.get_close_matches(name[:100], list(allowed), 1)
+    return f"; did you mean {near[0]!r}?" if near else otherwise
 
 
 @contextmanager

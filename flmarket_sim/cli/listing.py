@@ -10,31 +10,22 @@ import typer
 from flmarket_sim.cli.output import AsJson, print_json, print_rows
 from flmarket_sim.errors import InputError
 from flmarket_sim.plugins import registry
-
-_LISTED = {
-    "auctions": registry.auctions,
-    "aggregation": registry.aggregation,
-    "behaviours": registry.behaviours,
-    "datasets": registry.datasets,
-    "partitions": registry.partitions,
-    "delays": registry.delays,
-    "models": registry.models,
-    "studies": registry.studies,
-}
+from flmarket_sim.plugins.options import options_model
+from flmarket_sim.plugins.plugin_kind import PluginKind
 
 
 def list_(
-    what: Annotated[str, typer.Argument(help=f"One of {', '.join(_LISTED)}, scenarios.")],
+    what: Annotated[str, typer.Argument(help=f"One of {', '.join(registry.LISTS)}, scenarios.")],
     as_json: AsJson = False,
 ) -> None:
     """Names that scenarios can use, and the scenarios that are here; where none are, those that come with flmarket."""
     if what == "scenarios":
         rows = _scenarios()
-    elif what in _LISTED:
-        rows = [_described(_LISTED[what], name) for name in _LISTED[what].names()]
+    elif what in registry.LISTS:
+        rows = [_described(registry.LISTS[what], name) for name in registry.LISTS[what].names()]
     else:
         raise InputError(
-            f"there is no list of {what!r}; choose one of {', '.join(_LISTED)}, scenarios"
+            f"there is no list of {what!r}; choose one of {', '.join(registry.LISTS)}, scenarios"
         )
     if as_json:
         print_json(rows)
@@ -42,12 +33,12 @@ def list_(
     print_rows(rows)
 
 
-def _described(known: registry.Registry, name: str) -> dict[str, str]:
+def _described(known: PluginKind, name: str) -> dict[str, str]:
     cls = known.get(name)
     skip = 2 if known is registry.models else 0
-    options = registry.options_model(cls, skip).model_fields
+    options = options_model(cls, skip).model_fields
     row = {"name": name, "about": known.describe(name), "options": ", ".join(options)}
-    if hasattr(cls, "guarantees"):
+    if known is registry.auctions:
         row["guarantees"] = ", ".join(
             f"{what.replace('_', ' ')}: {who}" for what, who in cls.guarantees.items()
         )

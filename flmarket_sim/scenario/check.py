@@ -12,10 +12,10 @@ from typing import Any, get_args
 import pydantic
 from pydantic import BaseModel
 
-from flmarket_sim.errors import ScenarioError, shown
+from flmarket_sim.errors import ScenarioError, did_you_mean, shown
 from flmarket_sim.scenario.model import TYPES_ONLY, Scenario, ScenarioFile, Sweep
 from flmarket_sim.scenario.plugin_tables import completed, plugin_problems
-from flmarket_sim.scenario.problems import Problem, describe_problems, nearest
+from flmarket_sim.scenario.problems import Problem, describe_problems
 from flmarket_sim.scenario.rules import cross_problems, numbers_are_finite, population_problems
 from flmarket_sim.scenario.toml_lines import PathKeys, prefixes
 
@@ -71,7 +71,7 @@ def _type_problem(error: Any) -> Problem:
     )
     if error["type"] == "extra_forbidden":
         allowed = list(_model_at(path[:-1]).model_fields)
-        hint = nearest(str(path[-1]), allowed)
+        hint = did_you_mean(str(path[-1]), allowed, ".")
         return Problem(path, f"unknown key{hint} Allowed here: {', '.join(allowed)}")
     if error["type"] == "missing":
         return Problem(path, "is missing")
@@ -79,7 +79,8 @@ def _type_problem(error: Any) -> Problem:
     message = message[:1].lower() + message[1:]
     if error["type"] == "literal_error":
         allowed = re.findall(r"'([^']*)'", error["ctx"]["expected"])
-        message = f"must be one of {', '.join(allowed)}{nearest(str(error['input']), allowed)}"
+        hint = did_you_mean(str(error["input"]), allowed, ".")
+        message = f"must be one of {', '.join(allowed)}{hint}"
     got = "" if isinstance(error["input"], dict | BaseModel) else f" (got {shown(error['input'])})"
     return Problem(path, message + got)
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pydantic
 
-from flmarket_sim.errors import InputError, shown
+from flmarket_sim.errors import InputError, did_you_mean, shown
 from flmarket_sim.plugins import registry
-from flmarket_sim.plugins.registry import Registry
+from flmarket_sim.plugins.options import chosen, options_model
+from flmarket_sim.plugins.plugin_kind import PluginKind
 from flmarket_sim.scenario.model import BehaviourShare, Market, Model, Owners, Scenario
-from flmarket_sim.scenario.problems import Problem, nearest
+from flmarket_sim.scenario.problems import Problem
 from flmarket_sim.scenario.toml_lines import PathKeys
 
 _OWN_KEYS = {  # keys beside the options of a plug-in
@@ -86,7 +87,7 @@ def plugin_problems(data: dict[str, Any]) -> Iterator[Problem]:
                 yield from _check_plugin((*path, key), table.get(key), known)
 
 
-def _check_plugin(path: PathKeys, table: Any, known: Registry) -> Iterator[Problem]:
+def _check_plugin(path: PathKeys, table: Any, known: PluginKind) -> Iterator[Problem]:
     if not isinstance(table, dict) or not isinstance(table.get("name", ""), str):
         return
     name = table.get("name")
@@ -96,7 +97,7 @@ def _check_plugin(path: PathKeys, table: Any, known: Registry) -> Iterator[Probl
         name = Model().name
     try:
         cls = known.get(name)
-        allowed_options = registry.options_model(cls, 2 if known is registry.models else 0)
+        allowed_options = options_model(cls, 2 if known is registry.models else 0)
     except InputError as error:
         yield Problem((*path, "name"), str(error))
         return
@@ -110,7 +111,7 @@ def _check_plugin(path: PathKeys, table: Any, known: Registry) -> Iterator[Probl
         return
     if known is not registry.models:  # a model needs the shape of the data
         try:
-            known.construct(name, cls, registry.chosen(checked))
+            known.construct(name, cls, chosen(checked))
         except InputError as error:
             yield Problem(path, str(error))
 
@@ -119,7 +120,7 @@ def _option_problem(path: PathKeys, name: str, allowed: list[str], error: Any) -
     where = (*path, *error["loc"])
     if error["type"] == "extra_forbidden":
         listed = ", ".join(allowed) or "none"
-        hint = nearest(str(error["loc"][-1]), allowed)
+        hint = did_you_mean(str(error["loc"][-1]), allowed, ".")
         return Problem(where, f"{name!r} has no such option{hint} Options: {listed}")
     message = error["msg"].removeprefix("Value error, ")
     got = "" if error["type"] == "missing" else f" (got {shown(error['input'])})"

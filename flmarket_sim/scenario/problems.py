@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -46,12 +45,6 @@ def describe_problems(problems: list[Problem], source: str, lines: dict[PathKeys
         listed = listed[:4]
     rest = [f"  and {len(unique) - len(listed)} more"] if len(listed) < len(unique) else []
     return f"{count} in {source}\n" + "\n".join(listed + rest)
-
-
-def nearest(name: str, allowed: list[str]) -> str:
-    """The end of a message about an unknown name: the name that was probably meant."""
-    near = difflib.get_close_matches(name[:100], allowed, 1)
-    return f"; did you mean {near[0]!r}?" if near else "."
 
 
 def dotted(path: PathKeys) -> str:

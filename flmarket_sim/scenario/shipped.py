@@ -6,7 +6,7 @@ import difflib
 import os
 from pathlib import Path
 
-from flmarket_sim.errors import ScenarioError
+from flmarket_sim.errors import ScenarioError, did_you_mean
 
 FOLDER = (
     Path(__file__).parents[1] / "scenarios"
@@ -26,8 +26,7 @@ def scenario_path(name: str) -> Path:
     """The file of a shipped scenario, whatever folder one is in."""
     found = find_scenario(name)
     if found is None:
-        near = difflib.get_close_matches(name, scenario_names(), 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(name, scenario_names())
         raise ScenarioError(f"no scenario {name!r} comes with flmarket{hint}")
     return found
 

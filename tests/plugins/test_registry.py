@@ -1,8 +1,9 @@
 import pytest
 
+import flmarket_sim as fm
 from flmarket_sim.auctions import create, names, register
 from flmarket_sim.errors import InputError
-from flmarket_sim.plugins import registry
+from flmarket_sim.plugins import plugin_kind, registry
 
 
 def test_every_built_in_can_be_made_and_says_what_it_is():
@@ -20,13 +21,16 @@ def test_a_registered_class_is_found_by_its_name_and_cannot_take_anothers():
         """Mine."""
 
         name = "mine"
+        guarantees = {}
+
+        def decide(self, bids, budget, rng): ...
 
     register(Mine)
     assert "mine" in names() and isinstance(create("mine"), Mine)
-    taken = type("Taken", (), {"name": "all-in"})
+    taken = type("Taken", (Mine,), {"name": "all-in"})
     with pytest.raises(InputError, match="registered already"):
         register(taken)
-    with pytest.raises(InputError, match="no `name`"):
+    with pytest.raises(InputError, match="has no name"):
         register(type("Nameless", (), {}))
 
 
@@ -35,9 +39,9 @@ def test_entry_points_of_other_packages_are_found(monkeypatch):
 
     point = EntryPoint("theirs", "flmarket_sim.auctions.all_in:AllIn", "some.group")
     monkeypatch.setattr(
-        registry, "entry_points", lambda group: [point] if group == "some.group" else []
+        plugin_kind, "entry_points", lambda group: [point] if group == "some.group" else []
     )
-    theirs = registry.Registry("auction", {}, group="some.group")
+    theirs = plugin_kind.PluginKind("auction", {}, group="some.group")
     assert theirs.names() == ["theirs"] and theirs.create("theirs").name == "all-in"
 
 
@@ -54,3 +58,39 @@ def test_entry_points_of_other_packages_are_found(monkeypatch):
 def test_what_cannot_be_made_is_explained(name, options, message):
     with pytest.raises(InputError, match=message):
         create(name, **options)
+
+
+@pytest.mark.parametrize("kind", registry.KINDS)
+def test_one_decorator_registers_a_plug_in_of_every_kind(kind, monkeypatch):
+    known = registry.KINDS[kind]
+    monkeypatch.setattr(known, "_classes", dict(known._classes))
+    content = dict.fromkeys(known.needs) | {"name": f"my-{kind}", "__doc__": "Mine."}
+    mine = fm.register(kind)(type("Mine", (), content))
+    assert known.get(f"my-{kind}") is mine and f"my-{kind}" in known.names()
+    assert known.describe(f"my-{kind}") == "Mine."
+    with pytest.raises(InputError, match="registered already"):
+        fm.register(kind)(type("Another", (), content))
+    with pytest.raises(InputError, match="it has no name"):
+        fm.register(kind)(type("Nameless", (), {}))
+    with pytest.raises(InputError, match="not a class"):
+        fm.register(kind)(mine())
+
+
+def test_a_registered_auction_runs_in_a_market(tmp_path, monkeypatch):
+    from flmarket_sim.auctions.all_in import AllIn
+
+    monkeypatch.setattr(registry.auctions, "_classes", dict(registry.auctions._classes))
+
+    @fm.register("auction")
+    class Generous(AllIn):
+        """As all-in."""
+
+        name = "generous"
+
+    run = fm.run("quickstart", tmp_path / "run", rounds=2, model="none", auction="generous")
+    assert run.info["scenario"]["auction"]["name"] == "generous" and len(run.rounds) == 2
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(InputError, match="did you mean 'auction'"):
+        fm.register("auctions")

@@ -44,7 +44,7 @@ def test_a_folder_of_that_name_is_not_in_the_way(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["papre/iid", "../quickstarts", "quickstar"])
 def test_a_name_that_is_not_shipped_is_an_error_with_the_nearest(ask, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ScenarioError, match=r"did you mean (paper/iid|quickstart)\?"):
+    with pytest.raises(ScenarioError, match=r"did you mean '?(paper/iid|quickstart)'?\?"):
         ask(name)
 
 

@@ -1,0 +1,141 @@
+"""Plug-ins of one kind, found by a built-in name, an entry point or `module:Class`."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from importlib.metadata import entry_points
+from typing import Any
+
+import pydantic
+
+from flmarket_sim.errors import InputError, did_you_mean, shortened, shown
+from flmarket_sim.plugins.options import chosen, options_model
+
+
+class PluginKind:
+    """Plug-ins of one kind by name.
+
+    `builtin` maps names to "module:Class", imported on first use. Packages add their own through
+    the entry-point group `group`. A name with a colon is itself a `module:Class`. `needs` are the
+    attributes that a class of this kind must have.
+    """
+
+    def __init__(
+        self, kind: str, builtin: dict[str, str], group: str, needs: tuple[str, ...] = ()
+    ) -> None:
+        self.kind = kind
+        self.needs = needs
+        self._targets = dict(builtin)
+        self._classes: dict[str, Any] = {}
+        self._group = group
+        self._entry_points_read = False
+
+    def names(self) -> list[str]:
+        self._read_entry_points()
+        return sorted(self._targets.keys() | self._classes.keys())
+
+    def register(self, cls: Any) -> Any:
+        """Adds a class under its `name`; usable as a decorator. A name that is taken is refused."""
+        require_contract(cls, getattr(cls, "__name__", cls), self.kind, ("name", *self.needs))
+        name: str = cls.name
+        known = self._classes.get(name)
+        if name in self._targets or (known is not None and known is not cls):
+            raise InputError(f"{self.kind} {name!r} is registered already")
+        self._classes[name] = cls
+        return cls
+
+    def get(self, name: str) -> Any:
+        """The class behind a name, imported if need be."""
+        if name in self._classes:
+            return self._classes[name]
+        if ":" not in name and name not in self._targets:
+            self._read_entry_points()
+        target = self._targets.get(name, name if ":" in name else None)
+        if target is None:
+            raise InputError(self.unknown(name))
+        cls = load(target, self.kind, self.needs)
+        if name in self._targets:  # a module:Class stays nameless
+            self._classes[name] = cls
+        return cls
+
+    def create(self, name: str, **options: Any) -> Any:
+        """An instance, its options checked against the constructor's signature."""
+        cls = self.get(name)
+        model = options_model(cls)
+        try:
+            checked = model.model_validate(options)
+        except pydantic.ValidationError as error:
+            allowed = ", ".join(model.model_fields) or "none"
+            lines = [
+                f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {shown(e['input'])})"
+                for e in error.errors()
+            ]
+            raise InputError(
+                f"{self.kind} {name!r}: {'; '.join(lines)}; options: {allowed}"
+            ) from None
+        return self.construct(name, cls, chosen(checked))
+
+    def construct(self, name: str, cls: Any, options: dict[str, Any]) -> Any:
+        """The class called with options; whatever its constructor objects to is an error about the plug-in."""
+        try:
+            return cls(**options)
+        except InputError:
+            raise
+        except Exception as error:  # foreign code may fail in any way
+            raise InputError(
+                f"{self.kind} {name!r} cannot be made: {type(error).__name__}: {shortened(str(error))}"
+            ) from error
+
+    def unknown(self, name: str) -> str:
+        """The message about a name that no plug-in of this kind has."""
+        hint, known = did_you_mean(name, self.names(), "."), ", ".join(self.names())
+        return f"unknown {self.kind} {shown(name)}{hint} Known: {known}, or 'module:Class'"
+
+    def describe(self, name: str) -> str:
+        """The first line of the plug-in's docstring."""
+        return (inspect.getdoc(self.get(name)) or "").split("\n", 1)[0]
+
+    def _read_entry_points(self) -> None:
+        if self._entry_points_read:
+            return
+        self._entry_points_read = True
+        for point in entry_points(group=self._group):
+            self._targets.setdefault(point.name, point.value)
+
+
+def load(target: str, kind: str, needs: tuple[str, ...] = ()) -> Any:
+    """Imports `module:Class`; every way this can fail is an error that names the target.
+
+    It must be a class with the attributes in `needs`: what the contract of its kind asks for.
+    """
+    module_name, _, attribute = target.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+        cls = getattr(module, attribute, None)
+    except (Exception, SystemExit) as error:  # foreign code may fail in any way
+        raise InputError(
+            f"{kind} {shown(target)}: module {shown(module_name)} cannot be imported: "
+            f"{shown(error)}"
+        ) from error
+    if cls is None:
+        hint = did_you_mean(attribute, dir(module))
+        raise InputError(
+            f"{kind} {shown(target)}: module {module_name!r} has no {shown(attribute)}{hint}"
+        )
+    require_contract(cls, target, kind, needs)
+    return cls
+
+
+def require_contract(cls: Any, name: object, kind: str, needs: tuple[str, ...]) -> None:
+    """Refuses what is not a class with the attributes of its kind."""
+    missing = [need for need in needs if not hasattr(cls, need)]
+    if not isinstance(cls, type):
+        reason = "it is not a class"
+    elif missing:
+        reason = f"it has no {' and no '.join(missing)}"
+    elif "name" in needs and not (isinstance(cls.name, str) and cls.name):  # type: ignore[attr-defined]
+        reason = "its `name` is not text"
+    else:
+        return
+    raise InputError(f"{str(name)!r} is not a kind of {kind}: {reason}")

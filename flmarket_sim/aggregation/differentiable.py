@@ -17,7 +17,8 @@ def optimal_error_bound(
 ) -> torch.Tensor:
     """(K,) min over weights of the bound, differentiable in `privacy_loss` (K, n).
 
-    At the optimum the derivative through the weights vanishes, so they are computed without a graph and held constant.
+    At the optimum the derivative through the weights vanishes, so they are computed without a graph
+    and held constant.
     """
     return error_bound_with(OptAggr(), privacy_loss, data_size, clip)
 

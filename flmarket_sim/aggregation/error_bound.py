@@ -1,9 +1,11 @@
 """The error bound of a global gradient (paper, section IV; docs/theory.md, section 1).
 
-    ERR(l) = sum_i l_i^2 s_i + L^2 (sum_i |l_i - W_i|)^2,   s_i = 8 L^2 / e_i^2,   W_i = d_i / sum(d)
+    ERR(l) = sum_i l_i^2 s_i + L^2 (sum_i |l_i - W_i|)^2,   s_i = 8 L^2 / e_i^2,   W_i = d_i /
+    sum(d)
 
-The first term is the variance of one coordinate, the second the largest squared bias. Owners who sell nothing have l_i = 0 and
-their W_i still counts in the bias. If nobody sells, the gradient is invalid and the bound infinite.
+The first term is the variance of one coordinate, the second the largest squared bias. Owners who
+sell nothing have l_i = 0 and their W_i still counts in the bias. If nobody sells, the gradient is
+invalid and the bound infinite.
 """
 
 from __future__ import annotations

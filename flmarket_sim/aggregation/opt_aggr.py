@@ -4,12 +4,14 @@ With inv_i = e_i^2 / (8 L^2) the KKT conditions leave two scalars u <= v:
 
     l_i = max(u inv_i, min(W_i, v inv_i))                    (0 for losers)
     up(u) = sum max(0, u inv_i - W_i)                        mass moved up
-    v(u)  = u + 2 L^2 (2 up(u) - h)                          h: losers' mass that the bias term forgets
+    v(u)  = u + 2 L^2 (2 up(u) - h)                          h: losers' mass that the bias term
+          forgets
     g(u)  = up(u) - sum max(0, W_i - v(u) inv_i) - m = 0     m: losers' mass, 1 - sum of winners' W
 
-g is increasing and piecewise linear, and g >= 0 at 1 / sum(inv), so Newton's method with a bracket ends on the exact root once it
-is on the right piece. The bound counts all losers' mass in the bias (h = 0). The paper's Problem 3 drops it (h = m), the
-authors' code renormalises W over the winners (m = h = 0).
+g is increasing and piecewise linear, and g >= 0 at 1 / sum(inv), so Newton's method with a bracket
+ends on the exact root once it is on the right piece. The bound counts all losers' mass in the bias
+(h = 0). The paper's Problem 3 drops it (h = m), the authors' code renormalises W over the winners
+(m = h = 0).
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ ROUNDING = 4e-16
 def solve(inverse_variance: Floats, share: Floats, forgets_losers: bool, clip: float) -> Floats:
     """(K, n) optimal weights for rows with at least one positive inverse variance.
 
-    Rows are scaled so that sum(inv) = 1: the root u then lies in [0, 1] whatever the privacy losses.
+    Rows are scaled so that sum(inv) = 1: the root u then lies in [0, 1] whatever the privacy
+    losses.
     """
     markets, n = inverse_variance.shape
     transposed = markets > n  # owners along the first axis: sums then add whole rows at once
@@ -52,7 +55,7 @@ def solve(inverse_variance: Floats, share: Floats, forgets_losers: bool, clip: f
 def _root(
     inv: Floats, w: Floats, losers: Floats, pull: Floats, forgotten: Floats, axis: int
 ) -> Floats:
-    """The root u of g for every market, markets along the other axis. Markets leave the loop as they are solved."""
+    """(1, K) or (K, 1) the root u of g for every market; solved markets leave the loop."""
     root = np.ones_like(losers)
     unsolved = np.arange(root.size)
     u, low, high = root.copy(), np.zeros_like(root), root.copy()

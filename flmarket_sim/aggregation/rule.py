@@ -1,4 +1,4 @@
-"""What an aggregation rule is to everybody else: `weights(privacy_loss, data_size, clip) -> (K, n)`."""
+"""The contract of aggregation rules: `weights(privacy_loss, data_size, clip) -> (K, n)`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LARGEST = 1e100  # squares of it, and sums of them, are still numbers
 
 
 class AggregationRule(Protocol):
-    """Weights that sum to one over owners with a positive privacy loss and are 0 elsewhere.
+    """Weights that sum to 1 over the owners with a positive privacy loss, and are 0 elsewhere.
 
-    Where nobody sells there is nothing to aggregate: such rows get the data shares (paper, Algorithm 2) and an
-    infinite error bound.
+    Markets where nobody sells get the data shares (paper, Algorithm 2), and an infinite error
+    bound.
     """
 
     name: str
@@ -34,7 +34,8 @@ def check_inputs(
     loss, size = numbers("privacy_loss", privacy_loss), numbers("data_size", data_size)
     if loss.ndim != 2 or loss.shape != size.shape or loss.shape[1] == 0:
         raise InputError(
-            f"privacy_loss and data_size must share a shape (K, n), got {loss.shape} and {size.shape}"
+            f"privacy_loss and data_size must share a shape (K, n), "
+            f"got {loss.shape} and {size.shape}"
         )
     refuse(
         "privacy_loss",
@@ -67,25 +68,28 @@ def refuse(name: str, array: Floats, right: NDArray[np.bool_], must: str) -> Non
 
 
 def check_weights(name: str, weights: Any, privacy_loss: Floats) -> Floats:
-    """Refuses weights that break the contract: shape, sign, a weight on somebody who sells nothing, a sum other than one."""
-    found = np.asarray(weights)
-    if found.shape != privacy_loss.shape or found.dtype != np.float64:
+    """Refuses weights that break the contract: shapes, signs, sums other than 1, and weights on
+    owners who sell nothing."""
+    array = np.asarray(weights)
+    if array.shape != privacy_loss.shape or array.dtype != np.float64:
         raise ContractError(
-            f"aggregation rule {name!r}: weights must be float64 of shape {privacy_loss.shape}, got {found.dtype} {found.shape}"
+            f"aggregation rule {name!r}: weights must be float64 of shape {privacy_loss.shape}, "
+            f"got {array.dtype} {array.shape}"
         )
-    if not (np.isfinite(found) & (found >= 0)).all():
+    if not (np.isfinite(array) & (array >= 0)).all():
         raise ContractError(
-            f"aggregation rule {name!r}: weights must be finite and at least 0, got {found.tolist()}"
+            f"aggregation rule {name!r}: weights must be finite and at least 0, "
+            f"got {array.tolist()}"
         )
-    if (np.abs(found.sum(axis=1) - 1.0) > 1e-6).any():
+    if (np.abs(array.sum(axis=1) - 1.0) > 1e-6).any():
         raise ContractError(
-            f"aggregation rule {name!r}: weights must sum to 1, got {found.sum(axis=1).tolist()}"
+            f"aggregation rule {name!r}: weights must sum to 1, got {array.sum(axis=1).tolist()}"
         )
-    if (found[(privacy_loss == 0) & (privacy_loss > 0).any(axis=1, keepdims=True)] != 0).any():
+    if (array[(privacy_loss == 0) & (privacy_loss > 0).any(axis=1, keepdims=True)] != 0).any():
         raise ContractError(
             f"aggregation rule {name!r} puts a weight on an owner who sells nothing"
         )
-    return found
+    return array
 
 
 def data_shares(data_size: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The aggregate of many gradients that lie in memory one by one."""
+"""The weighted sum of many gradients, without a second copy of them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-COLUMNS = (
-    2**15
-)  # parameters at once; a multiple of what BLAS does at once, so that cutting moves no sum
+# Parameters in one part: a multiple of BLAS's own blocks, so that no sum depends on the cut.
+COLUMNS = 2**15
 
 
 def weighted_sum(weights: Floats, gradients: Sequence[Floats]) -> Floats:
-    """(D,) sum of weights (k,) times gradients, each (D,): `weights @ np.stack(gradients)` without a second copy of them all."""
+    """(D,) `weights @ np.stack(gradients)` for weights (k,) and k gradients (D,), part by part."""
     dimension = len(gradients[0])
     combined = np.empty(dimension)
-    begins = [
-        *range(0, max(dimension - COLUMNS, 0) + 1, COLUMNS)
-    ]  # the last part is the longest: BLAS sums few columns otherwise
+    # The last part is the longest: BLAS sums a few columns in another order.
+    begins = [*range(0, max(dimension - COLUMNS, 0) + 1, COLUMNS)]
     for begin, end in zip(begins, [*begins[1:], dimension], strict=True):
         part = slice(begin, end)
         combined[part] = weights @ np.stack([gradient[part] for gradient in gradients])

@@ -16,10 +16,10 @@ def all_in_limit(ranked: Sorted, budget: Floats) -> Floats:
 
 
 class AllIn:
-    """All-in as published: cheapest unit valuations first, everybody paid the same unit price B / S.
+    """All-in as published: the cheapest owners sell whole budgets at one unit price B / S.
 
-    The paper's proposition says that it is truthful. It is not: a loser who bids near zero can push a large owner out
-    and take over the budget (docs/theory.md, section 2).
+    The paper's proposition says that the auction is truthful. It is not: a loser who bids near zero
+    can displace a large owner and take over the budget (docs/theory.md, section 2).
     """
 
     name = "all-in"
@@ -33,7 +33,4 @@ class AllIn:
         sold = np.where(won, ranked.amount, 0.0)
         total = sold.sum(axis=1, keepdims=True)
         share = np.divide(sold, total, out=np.zeros_like(sold), where=total > 0)
-        winners = ranked.restore(won)
-        return Outcome(
-            np.where(winners, bids.privacy_budget, 0.0), ranked.restore(share * budget[:, None])
-        )
+        return ranked.whole_sales(bids, won, share * budget[:, None])

@@ -1,4 +1,4 @@
-"""What an auction is to everybody else: `decide(bids, budget, rng) -> Outcome`, K markets at once."""
+"""The contract of auctions: `decide(bids, budget, rng) -> Outcome`, for K markets at once."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 TOLERANCE = 1e-9  # relative: rounding, not rules
+TRUTHFUL_FOR_STEPS = {
+    "truthful": "single-minded",
+    "individually_rational": "any",
+    "budget_feasible": "any",
+}
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class Auction(Protocol):
 
 @runtime_checkable
 class StatesChances(Auction, Protocol):
-    """An auction that states the chance and payment (K, n, M + 1) of every level, "nothing" first."""
+    """An auction that states chances and payments (K, n, M + 1) of all levels, "nothing" first."""
 
     def expected(self, bids: BidBatch, budget: Floats) -> tuple[Floats, Floats]: ...
 
@@ -108,7 +113,7 @@ class SellsInTurn(Auction, Protocol):
 
 
 def claims_of(auction: Auction) -> dict[str, str]:
-    """What the auction's publication claims, with the keys of `guarantees`; empty without `claims`."""
+    """What the auction's publication claims, with the keys of `guarantees`; {} without `claims`."""
     claims: dict[str, str] = getattr(auction, "claims", {})
     return claims
 
@@ -123,7 +128,7 @@ def certified_parts(auction: Auction) -> tuple[str, ...]:
 
 
 def records_sold(outcome: Outcome, bids: BidBatch) -> Floats:
-    """(K, n) records that each owner sells on: all that she reported, unless the outcome has fewer."""
+    """(K, n) records that each owner sells on: all reported ones, unless the outcome has fewer."""
     size = getattr(outcome, "data_size", None)  # a plug-in's own outcome class may lack it
     return np.asarray(bids.data_size if size is None else size)
 
@@ -148,12 +153,13 @@ def check_budget(bids: BidBatch, budget: ArrayLike) -> Floats:
 
 
 def check_outcome(name: str, outcome: Any, bids: BidBatch, budget: Floats) -> Outcome:
-    """Refuses an outcome that breaks the contract: shape, type, sign, privacy budgets, buyer's budget."""
+    """Refuses an outcome that breaks the contract: shapes, types, signs, and budgets."""
     loss, payment = np.asarray(outcome.privacy_loss), np.asarray(outcome.payment)
     for what, array in (("privacy_loss", loss), ("payment", payment)):
         if array.shape != bids.shape or array.dtype != np.float64:
             raise ContractError(
-                f"auction {name!r}: {what} must be float64 of shape {bids.shape}, got {array.dtype} {array.shape}"
+                f"auction {name!r}: {what} must be float64 of shape {bids.shape}, "
+                f"got {array.dtype} {array.shape}"
             )
         if not (np.isfinite(array) & (array >= 0)).all():
             raise ContractError(
@@ -170,6 +176,7 @@ def check_outcome(name: str, outcome: Any, bids: BidBatch, budget: Floats) -> Ou
     size = records_sold(outcome, bids)
     if size.shape != bids.shape or not ((size >= 1) & (size <= bids.data_size)).all():
         raise ContractError(
-            f"auction {name!r}: data_size must be at least 1 and at most what was reported, of shape {bids.shape}"
+            f"auction {name!r}: data_size must be at least 1 and at most what was reported, "
+            f"of shape {bids.shape}"
         )
     return Outcome(loss, payment, None if size is bids.data_size else size)

@@ -1,4 +1,4 @@
-"""The name of an auction where one is asked for: NAME, NAME@WEIGHTS or module:Class."""
+"""What users type to name an auction: NAME, NAME@WEIGHTS or module:Class."""
 
 from __future__ import annotations
 

@@ -9,10 +9,11 @@ from flmarket_sim.owners.bids import BidBatch
 
 
 class FairQuery:
-    """The k cheapest owners sell the same privacy loss max(eb) / (n - k) at the same price min(B / k, next V).
+    """The k cheapest owners sell the same privacy loss at the same price.
 
-    k is the largest number below n with V_(k) <= B / k and every one of the k budgets large enough. A lie about the
-    privacy budget can move k, so it is truthful in the valuation only.
+    The loss is max(eb) / (n - k), the price min(B / k, next V). k is the largest number below n
+    with V_(k) <= B / k and k budgets that are large enough. A misreported privacy budget can change
+    k, so the auction is truthful in the valuation only.
     """
 
     name = "fair-query"

@@ -23,7 +23,8 @@ from flmarket_sim.owners.bids import Profiles
 
 @dataclass(frozen=True)
 class FirstBest:
-    """privacy_loss (K, n) bought, spending (K,) at true valuations, error_bound (K,) under exact OptAggr."""
+    """The purchase: privacy_loss (K, n), spending (K,) at true valuations, and error_bound (K,)
+    under exact OptAggr."""
 
     privacy_loss: Floats
     spending: Floats
@@ -33,7 +34,7 @@ class FirstBest:
 def first_best(
     truth: Profiles, budget: ArrayLike, clip: float = 1.0, steps: int = 250, starts: int = 6
 ) -> FirstBest:
-    """The best purchase found for each of the K markets of `truth`, with `starts` starts of `steps` steps each."""
+    """The best purchase of a search in K markets, with `starts` starts of `steps` steps each."""
     money = np.asarray(budget, np.float64)
     if money.shape != (truth.shape[0],) or not (np.isfinite(money) & (money >= 0)).all():
         raise InputError(f"budget must be finite, at least 0 and of shape ({truth.shape[0]},)")
@@ -75,27 +76,28 @@ def _keep(
 
 
 def _whole_sales(truth: Profiles, cash: Floats, price: Floats) -> list[Floats]:
-    """Whole privacy budgets bought greedily in several orders: the only sales that step owners make."""
+    """Whole privacy budgets, bought greedily in several orders: step owners make no other sales."""
     eb, size = truth.privacy_budget, truth.data_size
-    found = []
+    purchases = []
     for score in (price / (eb * size), price, price / eb**2, -size):
         order = np.argsort(score, axis=1, kind="stable")
-        asked = np.take_along_axis(price, order, 1)
+        value = np.take_along_axis(price, order, 1)
         bought = np.zeros(price.shape, bool)
         np.put_along_axis(
-            bought, order, admit(asked, np.broadcast_to(cash[:, None], asked.shape)), 1
+            bought, order, admit(value, np.broadcast_to(cash[:, None], value.shape)), 1
         )
-        found.append(np.where(bought, eb, 0.0))
-    return found
+        purchases.append(np.where(bought, eb, 0.0))
+    return purchases
 
 
 def _step_sets(
     step: NDArray[np.bool_], unit: Floats, price: Floats, cash: Floats
 ) -> list[NDArray[np.bool_]]:
-    """Step owners to buy whole before the rest of the money is spread: the cheapest none, one, two ... that can be paid."""
+    """Sets of step owners to buy whole before the rest of the money is spread: the cheapest 0, 1,
+    2, ... that can be paid, and each one alone."""
     order = np.argsort(np.where(step, unit, np.inf), axis=1, kind="stable")
-    asked = np.take_along_axis(np.where(step, price, np.inf), order, 1)
-    affordable = np.cumsum(asked, axis=1) <= cash[:, None]
+    value = np.take_along_axis(np.where(step, price, np.inf), order, 1)
+    affordable = np.cumsum(value, axis=1) <= cash[:, None]
     sets = []
     for count in range(int(step.sum(axis=1).max()) + 1):
         chosen = np.zeros(step.shape, bool)

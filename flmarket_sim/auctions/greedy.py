@@ -1,4 +1,4 @@
-"""Greedy admission in sorted order, for K markets at once, and what it takes to sort and unsort them."""
+"""Greedy admission of owners in sorted order, for K markets at once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from flmarket_sim.auctions.auction import Outcome
 from flmarket_sim.owners.bids import BidBatch
 
 Floats = NDArray[np.float64]
@@ -18,9 +19,9 @@ STEPS = 64  # that all markets take together, before those who need more go on a
 
 @dataclass(frozen=True)
 class Sorted:
-    """Owners in ascending order of unit valuation r = V / x with x = d eb (paper, appendix B). All arrays (K, n).
+    """Owners in ascending order of unit valuation r = V / x with x = d eb (paper, appendix B).
 
-    Ties keep the order of the bids: `order[k, j]` is the owner at place j.
+    All arrays are (K, n). `order[k, j]` is the owner at place j; ties keep the order of the bids.
     """
 
     order: NDArray[np.int64]
@@ -38,6 +39,11 @@ class Sorted:
             order, pick(unit, order, 1), pick(amount, order, 1), pick(bids.full_value, order, 1)
         )
 
+    def whole_sales(self, bids: BidBatch, won: Bools, payment: Floats) -> Outcome:
+        """Winners sell their whole budgets for payments by place; losers sell nothing."""
+        loss = np.where(self.restore(won), bids.privacy_budget, 0.0)
+        return Outcome(loss, self.restore(np.where(won, payment, 0.0)))
+
     def restore(self, places: Values) -> Values:
         """Values by place back to values by owner."""
         owners = np.empty_like(places)
@@ -54,11 +60,13 @@ def before(amount: Floats) -> Floats:
 
 
 def admit(amount: Floats, limit: Floats) -> Bools:
-    """Place j is admitted when (sum admitted so far) + amount_j <= limit_j; a refusal does not end the walk.
+    """(K, n) place j is admitted if (sum admitted so far) + amount_j <= limit_j.
 
-    The run up to the first refusal is one cumulative sum. After it sums only grow, so whoever does not fit now never
-    will: each step admits, in every market at once, the first later place that still fits. Such a step looks at all places,
-    so markets that take many (one huge owner is refused early, thousands of small ones follow) are walked through instead.
+    A refusal does not end the walk. The places up to the first refusal are one cumulative sum. Sums
+    only grow after it, so a place that does not fit then never will: each step admits, in every
+    market at once, the first later place that still fits. Such a step looks at all places, so
+    markets that need many steps are walked place by place (one huge owner is refused early, and
+    thousands of small ones follow).
     """
     markets, places = amount.shape
     sums = np.cumsum(amount, axis=1)

@@ -10,7 +10,7 @@ from flmarket_sim.owners.bids import BidBatch
 
 
 class PayAsBid:
-    """Cheapest unit valuations first while the money lasts; every winner gets exactly what she asked."""
+    """The cheapest unit valuations win while the money lasts, paid as they bid."""
 
     name = "pay-as-bid"
     guarantees = {"truthful": "none", "individually_rational": "any", "budget_feasible": "any"}
@@ -21,7 +21,4 @@ class PayAsBid:
         won = admit(
             ranked.value, np.broadcast_to(budget[:, None] * (1 + 1e-12), ranked.value.shape)
         )
-        winners = ranked.restore(won)
-        return Outcome(
-            np.where(winners, bids.privacy_budget, 0.0), np.where(winners, bids.full_value, 0.0)
-        )
+        return ranked.whole_sales(bids, won, ranked.value)

@@ -3,7 +3,8 @@
 Auctions are played in three ways:
 
     deterministic   `decide` draws nothing: there is one lot
-    with chances    `decide` draws, and the auction states its chances: there is a lot for each level
+    with chances    `decide` draws, and the auction states its chances: there is a lot for each
+                    level
     sampled         `decide` draws: there is a lot for each of several draws, with the same random
                     numbers whatever the reports are
 

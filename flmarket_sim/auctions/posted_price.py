@@ -7,25 +7,22 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
+from flmarket_sim.auctions.auction import TRUTHFUL_FOR_STEPS, Floats, Outcome, check_budget
 from flmarket_sim.owners.bids import BidBatch
 
 
 class PostedPrice:
-    """Each owner in turn sells, at `price` x privacy loss x records, the share of her budget that suits her best.
+    """Each owner in turn sells the share of her budget that suits her best, at one posted price.
 
-    Owners come in the order of the bids (in the market: of arrival). What is left of the buyer's money caps the sale.
-    She chooses among the levels of her report and the largest loss that the rest of the money can buy, so with
-    a step valuation no report beats the truth; an owner whose value moves between two levels can gain a little by reporting a
-    budget that puts a level at her optimum.
+    A sale pays `price` x privacy loss x records. Owners come in the order of the bids (in the
+    market: of arrival), and the money that is left limits each sale. An owner chooses among the
+    levels of her report and the largest loss that the money can buy. So no report of a step owner
+    beats the truth; an owner whose value changes between two levels can gain a little by a smaller
+    reported budget with a level at her optimum.
     """
 
     name = "posted-price"
-    guarantees = {
-        "truthful": "single-minded",
-        "individually_rational": "any",
-        "budget_feasible": "any",
-    }
+    guarantees = TRUTHFUL_FOR_STEPS
 
     def __init__(self, price: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 2.0) -> None:
         self.price = price
@@ -55,7 +52,7 @@ class PostedPrice:
 
 
 def reported_value(bids: BidBatch, i: int, loss: Floats) -> Floats:
-    """(K,) owner i's reported value of `loss`, rounded up to the next level: a step valuation stays a step."""
+    """(K,) owner i's reported value of `loss`, that of the next higher level: steps stay steps."""
     place = np.ceil(loss / bids.privacy_budget[:, i] * bids.levels - 1e-12).astype(int)
     value = bids.values[np.arange(len(loss)), i, np.clip(place - 1, 0, bids.levels - 1)]
     return np.where(loss > 0, value, 0.0)

@@ -5,20 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from flmarket_sim.auctions.all_in import all_in_limit
-from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
+from flmarket_sim.auctions.auction import TRUTHFUL_FOR_STEPS, Floats, Outcome, check_budget
 from flmarket_sim.auctions.greedy import Sorted
 from flmarket_sim.owners.bids import BidBatch
 
 
 class ProportionalShare:
-    """Winners are the longest cheap prefix; the unit price is min(B / S, the next owner's unit valuation)."""
+    """The longest cheap prefix wins, at the unit price min(B / S, the next unit valuation)."""
 
     name = "proportional-share"
-    guarantees = {
-        "truthful": "single-minded",
-        "individually_rational": "any",
-        "budget_feasible": "any",
-    }
+    guarantees = TRUTHFUL_FOR_STEPS
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)
@@ -31,6 +27,4 @@ class ProportionalShare:
         n = bids.shape[1]
         next_unit = np.where(count < n, ranked.unit_value[rows, np.minimum(count, n - 1)], np.inf)
         price = np.minimum(budget / sold, next_unit)
-        payment = np.where(won, ranked.amount * price[:, None], 0.0)
-        winners = ranked.restore(won)
-        return Outcome(np.where(winners, bids.privacy_budget, 0.0), ranked.restore(payment))
+        return ranked.whole_sales(bids, won, ranked.amount * price[:, None])

@@ -1,4 +1,4 @@
-"""Who owners are (`Profiles`) and what they report (`BidBatch`), for K markets of n owners at once."""
+"""Owners' true types (`Profiles`) and their reports (`BidBatch`) in K markets of n owners."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def _matrix(name: str, values: ArrayLike, *, minimum: float, strict: bool = Fals
         k, i = np.argwhere(wrong)[0]
         sign = ">" if strict else ">="
         raise InputError(
-            f"{name}[{k}, {i}] (market {k}, owner {i}) is {array[k, i]}; it must be finite and {sign} {minimum:g}"
+            f"{name}[{k}, {i}] (market {k}, owner {i}) is {array[k, i]}; "
+            f"it must be finite and {sign} {minimum:g}"
         )
     return array
 
@@ -78,7 +79,8 @@ class Profiles:
         return OwnerTypes(self.family, self.rate, self.privacy_budget, self.data_size)
 
     def value(self, privacy_loss: ArrayLike, data_size: ArrayLike | None = None) -> Floats:
-        """(K, n) money that makes up for `privacy_loss` on `data_size` records (all of hers by default)."""
+        """(K, n) money that makes up for `privacy_loss` on `data_size` records (all of hers by
+        default)."""
         size = None if data_size is None else np.asarray(data_size, float)
         return self.types.value(np.asarray(privacy_loss, float), size)
 
@@ -89,7 +91,8 @@ class Profiles:
     def utility(
         self, privacy_loss: Floats, payment: Floats, data_size: ArrayLike | None = None
     ) -> Floats:
-        """(K, n) payment minus true value; minus infinity where more was sold than the owner has (paper, III-C)."""
+        """(K, n) payment minus true value; minus infinity where more was sold than the owner has
+        (paper, III-C)."""
         size = None if data_size is None else np.asarray(data_size, float)
         return self.types.utility(privacy_loss, payment, size)
 
@@ -97,14 +100,16 @@ class Profiles:
         """The truthful report at `levels` equal shares of each privacy budget."""
         if not isinstance(levels, int | np.integer) or not 1 <= levels <= MOST_LEVELS:
             raise InputError(
-                f"levels must be a whole number of at least 1 and at most {MOST_LEVELS}, got {levels}"
+                f"levels must be a whole number of at least 1 and at most {MOST_LEVELS}, "
+                f"got {levels}"
             )
         values = self.types.table(levels)
         if not np.isfinite(values[..., -1]).all():
             k, i = np.argwhere(~np.isfinite(values[..., -1]))[0]
             raise InputError(
-                f"market {k}, owner {i}: a privacy budget of {self.privacy_budget[k, i]:g} with rate {self.rate[k, i]:g} and "
-                f"{self.data_size[k, i]:g} records is worth more than any number ({valuation.FAMILIES[self.family[k, i]]} family)"
+                f"market {k}, owner {i}: a privacy budget of {self.privacy_budget[k, i]:g} with "
+                f"rate {self.rate[k, i]:g} and {self.data_size[k, i]:g} records is worth more than any "
+                f"number ({valuation.FAMILIES[self.family[k, i]]} family)"
             )
         return BidBatch(values, self.privacy_budget, self.data_size)
 
@@ -117,7 +122,8 @@ class Profiles:
 class BidBatch:
     """Reports of the owners of K markets.
 
-    values          (K, n, M) money asked for selling m/M of the reported budget, m = 1..M, non-decreasing in m
+    values          (K, n, M) money asked for selling m/M of the reported budget, m = 1..M,
+                    non-decreasing in m
     privacy_budget  (K, n) reported largest privacy loss
     data_size       (K, n) reported number of records
     """
@@ -136,14 +142,15 @@ class BidBatch:
             or not values.shape[:2] == budget.shape == size.shape
         ):
             raise InputError(
-                f"values must have shape (K, n, M) over privacy_budget and data_size of shape (K, n), "
-                f"got {values.shape}, {budget.shape} and {size.shape}"
+                "values must have shape (K, n, M) over privacy_budget and data_size of shape "
+                f"(K, n), got {values.shape}, {budget.shape} and {size.shape}"
             )
         rising = np.diff(values, axis=2, prepend=0.0)
         if not np.isfinite(values).all() or (rising < 0).any():
             k, i, m = np.argwhere(~np.isfinite(values) | (rising < 0))[0]
             raise InputError(
-                f"values[{k}, {i}] (market {k}, owner {i}) = {shown(values[k, i].tolist())} is not a valuation: "
+                f"values[{k}, {i}] (market {k}, owner {i}) = {shown(values[k, i].tolist())} "
+                f"is not a valuation: "
                 f"it must be finite, at least 0 and "
                 f"non-decreasing over the levels (level {m + 1} is not)"
             )
@@ -166,13 +173,15 @@ class BidBatch:
         return np.asarray(self.values[:, :, -1])
 
     def at_levels(self, levels: int) -> Floats:
-        """(K, n, levels) reported values at other shares of the budget, linear between reports, 0 at level 0."""
+        """(K, n, levels) reported values at other shares of the budget, linear between reports, 0
+        at level 0."""
         if levels == self.levels:
             return np.asarray(self.values)
         return self.value_at(self.privacy_budget[..., None] * (np.arange(1, levels + 1) / levels))
 
     def value_at(self, privacy_loss: Floats) -> Floats:
-        """Reported values at any privacy losses (K, n, ...) up to the budget, linear between reports, 0 at level 0."""
+        """Reported values at any privacy losses (K, n, ...) up to the budget, linear between
+        reports, 0 at level 0."""
         padded = np.concatenate([np.zeros((*self.shape, 1)), self.values], axis=2)
         extra = privacy_loss.ndim - 2
         budget = self.privacy_budget.reshape(*self.shape, *([1] * extra))

@@ -36,7 +36,7 @@ class OwnerTypes(NamedTuple):
     def utility(
         self, privacy_loss: Floats, payment: Floats, data_size: Floats | None = None
     ) -> Floats:
-        """Payment minus true value; minus infinity where an owner sells more than she has (III-C)."""
+        """Payment minus true value; minus infinity where an owner sells more than she has."""
         too_much = privacy_loss > self.privacy_budget * EXCEEDED
         if data_size is not None:
             too_much |= data_size > self.data_size

@@ -1,4 +1,4 @@
-"""The population as columns: who the owners truly are, and what they own. A million owners are a few arrays."""
+"""The population as columns: the true types of all owners, and their records."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Ints = NDArray[np.int64]
 class Population:
     """True types of N owners, each column (N,).
 
-    `rows[offsets[i]:offsets[i + 1]]` are the records of owner i in the training data; both are None in a market without
-    learning. `records_per_second` is None where computing takes no time.
+    `rows[offsets[i]:offsets[i + 1]]` are the records of owner i in the training data; both are None
+    in a market without learning. `records_per_second` is None where computing takes no time.
     """
 
     family: NDArray[np.int8]
@@ -85,13 +85,14 @@ def choose_bidders(
 
 
 def draw_money(streams: Streams, budget: Budget, buyer: int, rounds: int) -> Floats:
-    """(rounds,) the buyer's amounts, or factors, one after the other; more rounds only add to them."""
+    """(rounds,) the buyer's amounts or factors, in order; the first do not depend on how many."""
     low, high = budget.factor or budget.amount or (0.0, 0.0)
     return np.asarray(streams.generator(Purpose.BUDGET, buyer).uniform(low, high, rounds))
 
 
 def draw_profiles(scenario: Scenario, count: int, seed: int = 0) -> Profiles:
-    """`count` markets of `market.bidders` owners each, drawn from the scenario's population: no data needed."""
+    """`count` markets of `market.bidders` owners each, drawn from the scenario's population: no
+    data needed."""
     population = create_population(scenario, Streams(scenario.seed))
     rng = Streams(seed).generator(Purpose.PROFILES)
     owners, bidders = len(population), scenario.market.bidders
@@ -104,8 +105,11 @@ def draw_profiles(scenario: Scenario, count: int, seed: int = 0) -> Profiles:
 def draw_markets(
     scenario: Scenario, count: int, factors: list[float] | None, seed: int = 0
 ) -> tuple[Profiles, Floats]:
-    """Profiles and the budget factor of each market: `count` markets at each of the factors (the same ones at each), or, without
-    factors, `count` markets at factors drawn uniformly from [0.1, 2]."""
+    """Profiles, and the budget factor of each market.
+
+    There are `count` markets at each of the factors, the same ones at each; without factors, there
+    are `count` markets at factors drawn uniformly from [0.1, 2].
+    """
     truth = draw_profiles(scenario, count, seed)
     if factors is None:
         return truth, Streams(seed).generator(Purpose.BUDGET).uniform(0.1, 2.0, count)

@@ -6,7 +6,8 @@ Symbols: e privacy loss, d data size, eb privacy budget, a rate.
     quadratic    a d e^2              exponential  a d (exp(e) - 1)
     step         a D EB as soon as e > 0, with D and EB the owner's true size and budget
 
-All functions are elementwise over broadcastable arrays and take family codes, the positions in `FAMILIES`.
+All functions are elementwise over broadcastable arrays and take family codes, the positions in
+`FAMILIES`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def family_names(codes: ArrayLike) -> NDArray[np.str_]:
 
 
 def unit_value(codes: Codes, privacy_loss: Floats) -> Floats:
-    """Value per record and per unit of rate; 1 for a positive loss of a `step` owner (see `value`)."""
+    """Value for one record and a rate of 1; for a `step` owner 1 if the loss is positive."""
     e = np.asarray(privacy_loss, float)
     with np.errstate(
         over="ignore"
@@ -65,7 +66,8 @@ def value(
 ) -> Floats:
     """Money that makes up for `privacy_loss` on `data_size` records.
 
-    `step_cost` is what a single-minded owner loses by selling anything at all: rate x true size x true budget.
+    `step_cost` is what a single-minded owner loses by selling anything at all: rate x true size x
+    true budget.
     """
     unit = unit_value(codes, privacy_loss)
     return np.where(codes == STEP, unit * step_cost, rate * data_size * unit)
@@ -74,7 +76,7 @@ def value(
 def loss_for_money(
     codes: Codes, rate: Floats, data_size: Floats, budget: Floats, money: Floats
 ) -> Floats:
-    """The largest privacy loss within `budget` whose value is at most `money` (inverse of `value`)."""
+    """The largest privacy loss within `budget` that is worth at most `money`: inverts `value`."""
     unit = np.maximum(money, 0.0) / (rate * data_size)
     half = 0.5 * unit
     all_or_nothing = np.where(unit >= budget, budget, 0.0)

@@ -1,9 +1,12 @@
-"""A buyer who looks for arbitrage: one purchase split into several, and the gradients combined. The paper leaves the question open.
+"""A buyer who looks for arbitrage: one purchase split into several, and the gradients combined. The
+paper leaves the question open.
 
-An owner who sells e_1, ..., e_k of privacy in k purchases gives k gradients with independent noise. Their best combination has
-the variance of a single sale at sqrt(e_1^2 + ... + e_k^2), less than that of e_1 + ... + e_k: many small sales are worse than one large
-one, unless prices are convex enough. Owners either remember (what they sold counts: they ask the increase of their valuation, up to what
-is left of their privacy budget) or forget (each purchase meets fresh owners; a broker that allows this sells more than they have).
+An owner who sells e_1, ..., e_k of privacy in k purchases gives k gradients with independent noise.
+Their best combination has the variance of a single sale at sqrt(e_1^2 + ... + e_k^2), less than
+that of e_1 + ... + e_k: many small sales are worse than one large one, unless prices are convex
+enough. Owners either remember (what they sold counts: they ask the increase of their valuation, up
+to what is left of their privacy budget) or forget (each purchase meets fresh owners; a broker that
+allows this sells more than they have).
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ def buy(
     rule: str = "opt-aggr",
     clip: float = 1.0,
 ) -> Purchase:
-    """`budget` (K,) spent in `purchases` equal parts, one after the other, on the same truthful owners."""
+    """`budget` (K,) spent in `purchases` equal parts, one after the other, on the same truthful
+    owners."""
     sold, squared = np.zeros(truth.shape), np.zeros(truth.shape)
     spent = np.zeros(truth.shape[0])
     shares = np.arange(1, levels + 1) / levels
@@ -72,9 +76,11 @@ def price_of_the_same(
     remember: bool = True,
     rule: str = "opt-aggr",
 ) -> tuple[float, float]:
-    """(budget ratio, spending ratio): what `purchases` purchases need for the mean error bound that one purchase of `budget` has.
+    """(budget ratio, spending ratio): what `purchases` purchases need for the mean error bound that
+    one purchase of `budget` has.
 
-    Below 1 splitting is cheaper. Found by bisection on a common factor of all budgets; nan where 64 times the money does not do it.
+    Below 1 splitting is cheaper. Found by bisection on a common factor of all budgets; nan where 64
+    times the money does not do it.
     """
     single = buy(auction, truth, budget, 1, remember=remember, rule=rule)
     valid = np.isfinite(single.error_bound)

@@ -1,4 +1,5 @@
-"""Lies worth trying. Each function gives C candidate reports for each of G liars: Misreports of shape (C, G, ...)."""
+"""Lies worth trying. Each function gives C candidate reports for each of G liars: Misreports of
+shape (C, G, ...)."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def families(liars: Liars, effort: Effort) -> Misreports:
 
 
 def shapes(liars: Liars, effort: Effort) -> Misreports:
-    """Tables that no family has: one height up to a level and another above it, all of the buyer's money among them.
+    """Tables that no family has: one height up to a level and another above it, all of the buyer's
+    money among them.
 
     With a jump at the last level this is a flat table.
     """
@@ -54,7 +56,8 @@ def shapes(liars: Liars, effort: Effort) -> Misreports:
 
 
 def neighbours(liars: Liars, effort: Effort) -> Misreports:
-    """Her own curve scaled so that her unit valuation lies just below, or just above, each rival's; three budgets."""
+    """Her own curve scaled so that her unit valuation lies just below, or just above, each rival's;
+    three budgets."""
     parts = []
     unit = liars.truth().values[:, -1] / (liars.data_size * liars.privacy_budget)
     factor = liars.rivals.T / np.maximum(unit, 1e-300)  # (n - 1, G)
@@ -76,7 +79,8 @@ def neighbours(liars: Liars, effort: Effort) -> Misreports:
 
 
 def at_random(liars: Liars, count: int, rng: np.random.Generator) -> Misreports:
-    """Another family or rate, a smaller budget, fewer records, crooked levels, a level at a wild price: by lot."""
+    """Another family or rate, a smaller budget, fewer records, crooked levels, a level at a wild
+    price: by lot."""
     shape = (count, len(liars))
     own = rng.random(shape) < 0.5
     family = np.where(own, liars.family, rng.integers(0, len(FAMILIES), shape)).astype(np.int8)
@@ -125,7 +129,8 @@ def around(
 
 
 def steps(liars: Liars, best: Misreports, size_of_step: float) -> Misreports:
-    """One step up and one down along each part of the best report: all values, budget, records, each level alone."""
+    """One step up and one down along each part of the best report: all values, budget, records,
+    each level alone."""
     parts: list[Misreports] = []
     up_down = (np.exp(size_of_step), np.exp(-size_of_step))
     for factor in up_down:
@@ -149,7 +154,8 @@ def steps(liars: Liars, best: Misreports, size_of_step: float) -> Misreports:
 def _types(liars: Liars, family: NDArray[np.int8], points: Floats) -> Misreports:
     """Reports of types (rate factor, budget share, size share), one a row of `points`.
 
-    A step owner's true cost is that of her true size and budget; a share of it is what her own smaller type would say.
+    A step owner's true cost is that of her true size and budget; a share of it is what her own
+    smaller type would say.
     """
     rate, budget, size = (points[:, j : j + 1] for j in range(3))
     records = np.maximum(np.floor(size * liars.data_size), 1.0)

@@ -19,8 +19,9 @@ from flmarket_sim.strategy.search_effort import Effort
 
 @dataclass(frozen=True)
 class Joint:
-    """Of a coalition in each of K markets: the sum of its members' utilities under the truth, with their best joint reports found,
-    and what they would gain if each lied alone; the joint reports."""
+    """Of a coalition in each of K markets: the sum of its members' utilities under the truth, with
+    their best joint reports found, and what they would gain if each lied alone; the joint reports.
+    """
 
     truthful: Floats
     together: Floats
@@ -43,9 +44,11 @@ def coalition(
     passes: int = 2,
     levels: int = 8,
 ) -> Joint:
-    """The best joint report found for `members` (K, n; the same number in every market): in turn, each moves to what serves the sum.
+    """The best joint report found for `members` (K, n; the same number in every market): in turn,
+    each moves to what serves the sum.
 
-    A lower bound twice over: the search of one member is one, and moving one at a time can miss what needs two at once.
+    A lower bound twice over: the search of one member is one, and moving one at a time can miss
+    what needs two at once.
     """
     bids = _one_outcome(auction, truth, budget, levels)
     count = members.sum(axis=1)
@@ -103,10 +106,12 @@ def coalition(
 
 @dataclass(frozen=True)
 class Split:
-    """One owner of each of K markets under one name and under several; utilities (K,) of the person.
+    """One owner of each of K markets under one name and under several; utilities (K,) of the
+    person.
 
     one_truthful, one_lying      one name: the truth, the best lie found
-    many_truthful, many_lying    several names with equal parts of her records: truthful about each part, the best joint lies found
+    many_truthful, many_lying    several names with equal parts of her records: truthful about each
+                                 part, the best joint lies found
     """
 
     one_truthful: Floats
@@ -127,8 +132,9 @@ def false_names(
     seed: int = 0,
     levels: int = 8,
 ) -> Split:
-    """Owner owner[k] of market k appears as `names` owners with equal parts of her records, disjoint, so that each part can be sold up
-    to her privacy budget. Single-minded owners are refused: their cost is not the sum of the costs of parts."""
+    """Owner owner[k] of market k appears as `names` owners with equal parts of her records,
+    disjoint, so that each part can be sold up to her privacy budget. Single-minded owners are
+    refused: their cost is not the sum of the costs of parts."""
     if (truth.family == valuation.STEP).any():
         raise InputError(
             "a single-minded owner's cost is not the sum of her parts': false names need another family"

@@ -1,8 +1,9 @@
 """Lies by gradient, for auctions that can be differentiated.
 
-Such an auction has `relaxed(values, privacy_budget, data_size, budget) -> (chance, payment)`: torch tensors in and out, chances and
-payments (K, n, M + 1) of every level, "nothing" first, smooth in the values. The ascent moves the values of the liar's table; budget and
-size stay where the other stages put them. What it finds is scored on the deployed auction like every other candidate.
+Such an auction has `relaxed(values, privacy_budget, data_size, budget) -> (chance, payment)`: torch
+tensors in and out, chances and payments (K, n, M + 1) of every level, "nothing" first, smooth in
+the values. The ascent moves the values of the liar's table; budget and size stay where the other
+stages put them. What it finds is scored on the deployed auction like every other candidate.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ KEPT = 5  # iterates of an ascent that are scored
 def ascended(
     auction: Any, payoff: Payoff, liars: Liars, start: Misreports, steps: int
 ) -> Misreports:
-    """Iterates (KEPT, G, ...) of Adam on the liar's expected true utility, from the reports `start` (G, ...)."""
+    """Iterates (KEPT, G, ...) of Adam on the liar's expected true utility, from the reports `start`
+    (G, ...)."""
     parts = []
     per_call = max(1, MARKETS // payoff.samples)
     for begin in range(0, len(liars), per_call):

@@ -1,4 +1,5 @@
-"""What reports do to everybody: the error bound as told and as it truly is, money, privacy, welfare. K markets at once."""
+"""What reports do to everybody: the error bound as told and as it truly is, money, privacy,
+welfare. K markets at once."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def effect(
     rule: str = "opt-aggr",
     clip: float = 1.0,
 ) -> Effect:
-    """The outcome of reports `bids` of owners who truly are `truth` (one draw of a randomised auction)."""
+    """The outcome of reports `bids` of owners who truly are `truth` (one draw of a randomised
+    auction)."""
     outcome = auction.decide(bids, budget, np.random.default_rng(0))
     value = truth.value(outcome.privacy_loss, records_sold(outcome, bids))
     accepts = outcome.payment >= value * (1 - 1e-9)

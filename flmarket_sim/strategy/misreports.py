@@ -1,4 +1,5 @@
-"""Reports of one liar in each row, and the liars themselves: what the search moves and what it may not exceed."""
+"""Reports of one liar in each row, and the liars themselves: what the search moves and what it may
+not exceed."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ LEAST_SHARE = 1e-3  # of a true privacy budget: nobody gains by selling less tha
 
 @dataclass(frozen=True)
 class Misreports:
-    """Reports of G liars, or C candidates for each of them: values (..., G, M), privacy_budget and data_size (..., G)."""
+    """Reports of G liars, or C candidates for each of them: values (..., G, M), privacy_budget and
+    data_size (..., G)."""
 
     values: Floats
     privacy_budget: Floats
@@ -74,7 +76,8 @@ class Liars:
         samples: int = 1,
         size_certified: bool = False,
     ) -> Liars:
-        """Owner owner[g] of market g; with samples, of the markets g * samples and following. Certified sizes cannot be false."""
+        """Owner owner[g] of market g; with samples, of the markets g * samples and following.
+        Certified sizes cannot be false."""
         rows = np.arange(len(owner)) * samples
         unit = reported.full_value[rows] / (
             reported.data_size[rows] * reported.privacy_budget[rows]
@@ -104,7 +107,8 @@ class Liars:
         return self.honest(self.privacy_budget, self.data_size)
 
     def honest(self, privacy_budget: Floats, data_size: Floats) -> Misreports:
-        """True values of what such a budget and so many records can sell: only budget and size may be false."""
+        """True values of what such a budget and so many records can sell: only budget and size may
+        be false."""
         values = self.types.table(self.levels, privacy_budget, data_size)
         return Misreports(values, privacy_budget, data_size)
 
@@ -122,7 +126,8 @@ class Liars:
 
 
 def false_parts(liars: Liars, lies: Misreports) -> tuple[Bools, Bools, Bools]:
-    """Which part of each report (G,) is false: the values (of what is offered), the privacy budget, the data size."""
+    """Which part of each report (G,) is false: the values (of what is offered), the privacy budget,
+    the data size."""
     honest = liars.honest(lies.privacy_budget, lies.data_size)
     scale = np.maximum(honest.values[..., -1:], 1e-300)
     values = (np.abs(lies.values - honest.values) > 1e-9 * scale).any(axis=-1)

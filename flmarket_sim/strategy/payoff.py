@@ -18,7 +18,8 @@ AT_ONCE = 8_192  # markets decided in one call: what lies between fits into a pr
 
 
 class Payoff:
-    """The liars' utilities in K = G x samples markets, owner[g] lying in markets g * samples and following.
+    """The liars' utilities in K = G x samples markets, owner[g] lying in markets g * samples and
+    following.
 
     `group` (K, n) names those whose utilities are summed (by default the liar's alone counts).
     """
@@ -68,7 +69,8 @@ class Payoff:
     def paired(
         self, one: Misreports, other: Misreports, seed: int, draws: int
     ) -> tuple[Floats, Floats, Floats]:
-        """(G,) mean utilities of two reports on the same fresh draws, and the standard error of their difference."""
+        """(G,) mean utilities of two reports on the same fresh draws, and the standard error of
+        their difference."""
         fresh = copy.copy(self)
         pairs = np.empty((2, draws, len(self.owner)))
         for draw in range(draws):

@@ -1,4 +1,5 @@
-"""The probe: for every owner of every market, the best lie that the search finds. A lower bound on regret, and called so."""
+"""The probe: for every owner of every market, the best lie that the search finds. A lower bound on
+regret, and called so."""
 
 from __future__ import annotations
 
@@ -28,13 +29,17 @@ NOTABLE = 0.01  # of cost: what counts as "can gain"
 
 @dataclass(frozen=True)
 class Probe:
-    """What lying earned, all (K, n) unless said otherwise. Every gain is a lower bound: a better lie may exist.
+    """What lying earned, all (K, n) unless said otherwise. Every gain is a lower bound: a better
+    lie may exist.
 
     truthful_utility   expected utility when everybody tells the truth
-    best_utility       of the best report found for this owner alone, all others truthful; the truth's where none beats it
-    cost               true value of what she sells by the truth, at least that of 1/8 of her privacy budget
+    best_utility       of the best report found for this owner alone, all others truthful; the
+                       truth's where none beats it
+    cost               true value of what she sells by the truth, at least that of 1/8 of her
+                       privacy budget
     values (K, n, M), privacy_budget, data_size    that report
-    stage              the stage of the search that found it, a position in `search.STAGES` (0: the truth)
+    stage              the stage of the search that found it, a position in `search.STAGES` (0: the
+                       truth)
     budget (K,)        the buyer's money
     """
 
@@ -88,7 +93,8 @@ class Probe:
         return dict(zip(("values", "privacy_budget", "data_size"), parts, strict=True))
 
     def told(self, k: int, i: int) -> BidBatch:
-        """Market k as it looks when owner i tells her best lie and all others the truth: one market."""
+        """Market k as it looks when owner i tells her best lie and all others the truth: one
+        market."""
         bids = self.truth.take(slice(k, k + 1)).bids(self.values.shape[2])
         values, budget, size = bids.values.copy(), bids.privacy_budget.copy(), bids.data_size.copy()
         values[0, i], budget[0, i], size[0, i] = (
@@ -120,8 +126,9 @@ def probe(
     levels: int = 8,
     progress: Progress | None = None,
 ) -> Probe:
-    """The best unilateral misreport found for every owner of every market: over values (any table that does not fall), privacy
-    budget (at most the true one) and data size (at most the true one, at least 1). `progress(done, total)` counts liars."""
+    """The best unilateral misreport found for every owner of every market: over values (any table
+    that does not fall), privacy budget (at most the true one) and data size (at most the true one,
+    at least 1). `progress(done, total)` counts liars."""
     money = check_budget(truth.bids(levels), budget)
     chunks = probe_chunks(truth, money, seed)
     found: list[Found] = []

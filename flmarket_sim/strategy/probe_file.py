@@ -1,4 +1,5 @@
-"""Probes in Parquet: one row an owner, with the winning lie, so that any row can be replayed years later."""
+"""Probes in Parquet: one row an owner, with the winning lie, so that any row can be replayed years
+later."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ NUMBERS = pa.schema(
 
 
 def table(probe: Probe, facts: dict[str, Any] | None = None) -> pa.Table:
-    """One row an owner of a market. `facts` (auction, scenario, effort, seed, ...) go to the file's metadata."""
+    """One row an owner of a market. `facts` (auction, scenario, effort, seed, ...) go to the file's
+    metadata."""
     markets, n = probe.truth.shape
     truth = probe.truth
     false = probe.false_parts()

@@ -1,7 +1,8 @@
-"""Where lying comes to rest: owners answer each other's reports in turn until nobody gains more than a little.
+"""Where lying comes to rest: owners answer each other's reports in turn until nobody gains more
+than a little.
 
-A point of rest is an approximate equilibrium against the search, not a proof of one. Markets are followed all at once and leave as they
-rest or as a cycle is found.
+A point of rest is an approximate equilibrium against the search, not a proof of one. Markets are
+followed all at once and leave as they rest or as a cycle is found.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ REST, CYCLE, UNSETTLED = range(3)
 
 @dataclass(frozen=True)
 class Rest:
-    """How K markets ended: `ending` (K,), a position in ENDINGS; `sweeps` (K,) through all owners; the last reports;
-    `moved` (K, n) whether an owner ended with another report than the truth."""
+    """How K markets ended: `ending` (K,), a position in ENDINGS; `sweeps` (K,) through all owners;
+    the last reports; `moved` (K, n) whether an owner ended with another report than the truth."""
 
     ending: NDArray[np.int8]
     sweeps: NDArray[np.int64]
@@ -48,9 +49,11 @@ def best_response_dynamics(
     levels: int = 8,
     progress: Callable[[int, int], None] | None = None,
 ) -> Rest:
-    """Iterated best response from the truth. An owner moves if that gains her more than `threshold` of the true value of all she has.
+    """Iterated best response from the truth. An owner moves if that gains her more than `threshold`
+    of the true value of all she has.
 
-    The search has the same seed in every sweep, so the same situation gets the same answer and a cycle comes back to itself.
+    The search has the same seed in every sweep, so the same situation gets the same answer and a
+    cycle comes back to itself.
     """
     bids = truth.bids(levels)
     if draws_numbers(auction, bids, budget):

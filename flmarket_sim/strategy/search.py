@@ -41,7 +41,8 @@ CERTAIN = 3.0  # standard errors that a gain from a sampled auction must stand a
 
 @dataclass(frozen=True)
 class Found:
-    """The best report of each liar (G,), the truth where nothing beats it: utilities, and the stage that found it."""
+    """The best report of each liar (G,), the truth where nothing beats it: utilities, and the stage
+    that found it."""
 
     values: Floats
     privacy_budget: Floats
@@ -72,11 +73,12 @@ def best_reports(
     group: Bools | None = None,
     start: Misreports | None = None,
 ) -> Found:
-    """The best unilateral report of owner[g] in market g, while all others report what `reported` says.
+    """The best unilateral report of owner[g] in market g, while all others report what `reported`
+    says.
 
-    With samples = S, truth has G x S markets: in markets g S to g S + S - 1 owner[g] is the same person, and her one report is
-    judged by its mean. `group` (K, n) names those whose utilities are summed; the liar alone by default. `start` (G, ...) are reports
-    to begin with, beside the truth.
+    With samples = S, truth has G x S markets: in markets g S to g S + S - 1 owner[g] is the same
+    person, and her one report is judged by its mean. `group` (K, n) names those whose utilities are
+    summed; the liar alone by default. `start` (G, ...) are reports to begin with, beside the truth.
     """
     budget = np.asarray(budget, float)
     with one_torch_thread():
@@ -155,7 +157,8 @@ class _Search:
         return np.asarray(better)
 
     def _starts(self, count: int) -> list[Misreports]:
-        """The `count` best of the stages' bests, for each liar her own; the truth first if there is nothing else."""
+        """The `count` best of the stages' bests, for each liar her own; the truth first if there is
+        nothing else."""
         pool = [(self.truthful, self.liars.truth()), *self.pool]
         scores = np.stack([score for score, _ in pool])
         order = np.argsort(-scores, axis=0, kind="stable")[:count]
@@ -163,7 +166,8 @@ class _Search:
         return [every.at((place, np.arange(len(self.liars)))) for place in order]
 
     def _refine(self) -> None:
-        """Random steps around several starting points; a point that gets better takes larger steps, else smaller ones."""
+        """Random steps around several starting points; a point that gets better takes larger steps,
+        else smaller ones."""
         effort, liars = self.effort, self.liars
         for start in self._starts(effort.starts):
             here, height = start, self.payoff(start.at(None))[0]
@@ -192,7 +196,8 @@ class _Search:
                 size *= 0.4
 
     def _simplify(self) -> None:
-        """Parts of a lie that it does not need are told as they are, so that a report is false only where it pays."""
+        """Parts of a lie that it does not need are told as they are, so that a report is false only
+        where it pays."""
         liars = self.liars
         whole_size, whole_budget = liars.data_size, liars.privacy_budget
         attempts: list[Callable[[Misreports], Misreports]] = [
@@ -215,7 +220,8 @@ class _Search:
             self.utility = np.where(enough, utility, self.utility)
 
     def _weigh_again(self) -> None:
-        """The winner of many noisy scores is partly lucky: truth and lie meet on fresh draws, and a gain must be certain."""
+        """The winner of many noisy scores is partly lucky: truth and lie meet on fresh draws, and a
+        gain must be certain."""
         seed = self.payoff.player.seed + 1_000_003
         lying, honest, error = self.payoff.paired(self.best, self.liars.truth(), seed, FRESH_DRAWS)
         certain = lying - honest > CERTAIN * error

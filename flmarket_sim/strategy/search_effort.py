@@ -14,13 +14,18 @@ from flmarket_sim.errors import InputError
 class Effort:
     """Reports tried for each owner, stage by stage.
 
-    rates, budgets, sizes   the grid over the own family: factors of the true rate, privacy budget, data size
+    rates, budgets, sizes   the grid over the own family: factors of the true rate, privacy budget,
+                            data size
     other_*                 the coarser grid over the other families
-    heights                 money asked on either side of a jump at each level, as factors of the own full value
+    heights                 money asked on either side of a jump at each level, as factors of the
+                            own full value
     random                  structured lies by lot
-    starts, rounds, tries   multi-start refinement: the best of so many stages, refined so often with so many steps
-    polish                  rounds of small steps along one part of the report at a time, from the best
-    ascents, steps          gradient: starting points and steps, for auctions that have one (`relaxed`)
+    starts, rounds, tries   multi-start refinement: the best of so many stages, refined so often
+                            with so many steps
+    polish                  rounds of small steps along one part of the report at a time, from the
+                            best
+    ascents, steps          gradient: starting points and steps, for auctions that have one
+                            (`relaxed`)
     """
 
     rates: tuple[float, ...]

@@ -1,4 +1,5 @@
-"""The audit: every check on one mechanism, compared with what the mechanism declares and with what is claimed for it."""
+"""The audit: every check on one mechanism, compared with what the mechanism declares and with what
+is claimed for it."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ Progress = Callable[[int, int], None]
 
 
 class CheckFailed(AssertionError):
-    """An auction does not do what it, or its publication, says. `report` has everything that was found."""
+    """An auction does not do what it, or its publication, says. `report` has everything that was
+    found."""
 
     def __init__(self, report: AuditReport) -> None:
         super().__init__(str(report))
@@ -46,10 +48,12 @@ class CheckFailed(AssertionError):
 class Verdict:
     """One property for one class of owners.
 
-    promised        who says that it holds: "contract", "guarantee", "claim" (the publication's), or "" (nobody)
+    promised        who says that it holds: "contract", "guarantee", "claim" (the publication's), or
+                    "" (nobody)
     held            no violation was found; None if it was not checked
     markets         how many were tried
-    worst, mean     violation in `unit`: the largest, and over all owners (or markets) that were tried
+    worst, mean     violation in `unit`: the largest, and over all owners (or markets) that were
+                    tried
     share           of them with a violation above 0.01
     """
 
@@ -121,7 +125,8 @@ OWNERS = {
 
 @dataclass(frozen=True)
 class AuditReport:
-    """Every verdict on one mechanism. `passed`: nothing that is promised was refuted; more cannot be shown by trying."""
+    """Every verdict on one mechanism. `passed`: nothing that is promised was refuted; more cannot
+    be shown by trying."""
 
     auction: str
     verdicts: tuple[Verdict, ...]
@@ -138,7 +143,8 @@ class AuditReport:
         return tuple(verdict for verdict in self.verdicts if verdict.failed)
 
     def verdict(self, name: str, owners: str = "all") -> Verdict:
-        """The verdict on one property: owners "all" for what the contract asks, else "single-minded" or "any"."""
+        """The verdict on one property: owners "all" for what the contract asks, else
+        "single-minded" or "any"."""
         for verdict in self.verdicts:
             if (verdict.name, verdict.owners) == (name, owners):
                 return verdict
@@ -182,12 +188,15 @@ def check_auction(
     raise_on_failure: bool = True,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Tries a mechanism (an instance, a class, a name or "module:Class") on generated markets, `markets` of each class of owners.
+    """Tries a mechanism (an instance, a class, a name or "module:Class") on generated markets,
+    `markets` of each class of owners.
 
-    `only` names the properties to try, all by default; the contract and determinism are always tried.
+    `only` names the properties to try, all by default; the contract and determinism are always
+    tried.
 
-    Raises `CheckFailed`, an AssertionError with readable counterexamples, when something is refuted that the contract asks, the mechanism's
-    `guarantees` promise or its `claims` say. A search that finds nothing proves nothing: the report says how much was tried.
+    Raises `CheckFailed`, an AssertionError with readable counterexamples, when something is refuted
+    that the contract asks, the mechanism's `guarantees` promise or its `claims` say. A search that
+    finds nothing proves nothing: the report says how much was tried.
     """
     made: Any = (
         registry.auctions.create(auction)
@@ -261,7 +270,8 @@ def _verdicts(
 
 
 def promised_by(auction: Any, name: str, owners: str) -> str:
-    """Who says that a property holds for a class of owners; a promise for "any" covers the single-minded."""
+    """Who says that a property holds for a class of owners; a promise for "any" covers the
+    single-minded."""
     if owners == "all" or name in BY_CONTRACT:
         return "contract"
     covering = ("any", "single-minded") if owners == "single-minded" else ("any",)
@@ -301,7 +311,8 @@ def _tried(
 def _smallest(
     check: Check, subject: AuctionUnderTest, findings: list[SearchResult], attempts: int
 ) -> Counterexample | None:
-    """Of the cases that show the violation by themselves some are made small, and the one with the fewest owners is kept."""
+    """Of the cases that show the violation by themselves some are made small, and the one with the
+    fewest owners is kept."""
     small: list[Counterexample] = []
     for finding in findings:  # markets of few owners first
         for case in finding.cases:

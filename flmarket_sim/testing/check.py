@@ -18,7 +18,8 @@ SAME = 1e-5  # of the buyer's money or of a privacy budget: networks compute in 
 class SearchResult:
     """What a look through K markets gave.
 
-    violation  one number for everything that was looked at (an owner, a market), 0 where all is well
+    violation  one number for everything that was looked at (an owner, a market), 0 where all is
+               well
     cases      those that violate, worst first
     message    says what is wrong where no single market can show it
     """
@@ -48,7 +49,8 @@ class CaseJudgement:
 
 @dataclass(frozen=True)
 class Check:
-    """name: the property, as in `guarantees`; statement: what it says; unit: of a violation, empty if it has none."""
+    """name: the property, as in `guarantees`; statement: what it says; unit: of a violation, empty
+    if it has none."""
 
     name: str
     statement: str

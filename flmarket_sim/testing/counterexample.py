@@ -1,4 +1,5 @@
-"""A counterexample for people: a table of owners, what happened, a sentence; and for machines, to be played again."""
+"""A counterexample for people: a table of owners, what happened, a sentence; and for machines, to
+be played again."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Counterexample:
         return self.judgement.story
 
     def replay(self, auction: Any) -> float:
-        """The violation of this market under another auction, or the same once more; 0 if there is none."""
+        """The violation of this market under another auction, or the same once more; 0 if there is
+        none."""
         subject = AuctionUnderTest(auction, self.seed)
         with suppress(ContractError):  # an auction that fails here is judged for it below
             subject.notice(self.case.bids(), self.case.budget)
@@ -44,7 +46,8 @@ class Counterexample:
         return ["owner", "family", "rate", "budget", "records", "worth", *shown]
 
     def rows(self) -> list[list[str]]:
-        """One row an owner: who she is, what everything she has is worth to her, what she sells and gets."""
+        """One row an owner: who she is, what everything she has is worth to her, what she sells and
+        gets."""
         truth = self.case.truth
         families, worth = family_names(truth.family[0]), truth.value(truth.privacy_budget)[0]
         rows = []

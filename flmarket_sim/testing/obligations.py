@@ -1,4 +1,5 @@
-"""What the contract asks of every auction, whatever it promises: shapes, seeds, draws, batches, `expected`."""
+"""What the contract asks of every auction, whatever it promises: shapes, seeds, draws, batches,
+`expected`."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def declarations(auction: Any) -> str:
 
 
 def _complaint(subject: AuctionUnderTest, bids: BidBatch, money: Floats) -> str:
-    """What is wrong with one call; empty if nothing. The buyer's budget is another check's business."""
+    """What is wrong with one call; empty if nothing. The buyer's budget is another check's
+    business."""
     before = [np.array(part) for part in (bids.values, bids.privacy_budget, bids.data_size, money)]
     try:
         outcome: Any = subject.decide(bids, money)
@@ -86,7 +88,8 @@ def _judge_contract(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJud
 def _same(
     one: Outcome, other: Outcome, bids: BidBatch, money: Floats, tolerance: float = 0.0
 ) -> Floats:
-    """(K, n) how far two outcomes are apart, relative to privacy budgets and to the money; 0 within tolerance."""
+    """(K, n) how far two outcomes are apart, relative to privacy budgets and to the money; 0 within
+    tolerance."""
     loss = np.abs(one.privacy_loss - other.privacy_loss) / bids.privacy_budget
     payment = np.abs(one.payment - other.payment) / np.maximum(money, 1e-300)[:, None]
     apart = np.maximum(loss, payment)
@@ -171,7 +174,8 @@ def _judge_draws(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgem
 
 
 def _find_batch(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
-    """Half of the markets are exchanged for others; in a deterministic auction some are also decided alone."""
+    """Half of the markets are exchanged for others; in a deterministic auction some are also
+    decided alone."""
     bids, money = markets.bids(), markets.money
     count = markets.shape[0]
     whole = subject.decide(bids, money)
@@ -228,7 +232,8 @@ def _judge_batch(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgem
 
 
 def _find_expected(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
-    """A lottery's means over the preview are far too noisy to judge: every market with few owners is judged by itself."""
+    """A lottery's means over the preview are far too noisy to judge: every market with few owners
+    is judged by itself."""
     if not subject.states_chances:
         return SearchResult(np.zeros(1))
     cases = [ViolatingMarket.of(markets, k) for k in range(min(6, markets.shape[0]))]
@@ -238,7 +243,8 @@ def _find_expected(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
 
 
 def _judge_expected(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
-    """Mean loss and payment over many draws against `expected`, within Bernstein's bound for what it claims."""
+    """Mean loss and payment over many draws against `expected`, within Bernstein's bound for what
+    it claims."""
     bids = case.bids()
     chance, payment = (part[0] for part in subject.chances(bids, case.budget))
     if chance.shape != payment.shape or chance.shape[0] != case.n or chance.shape[1] < 2:

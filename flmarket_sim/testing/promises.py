@@ -1,4 +1,5 @@
-"""What an auction may promise to owners and buyers: budgets, individual rationality, monotonicity, anonymity."""
+"""What an auction may promise to owners and buyers: budgets, individual rationality, monotonicity,
+anonymity."""
 
 from __future__ import annotations
 
@@ -95,7 +96,8 @@ def _deficit(value: Floats, payment: Floats) -> Floats:
 
 
 def _judge_rational(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
-    """Of a lottery every draw counts: owners accept or decline what was drawn, not what might have been."""
+    """Of a lottery every draw counts: owners accept or decline what was drawn, not what might have
+    been."""
     assert case.owner is not None
     i = case.owner
     _, loss, payment, size = subject.realised(case.bids(), case.money)

@@ -1,4 +1,5 @@
-"""Counterexamples made small: fewer owners, fewer levels, rounder numbers, as long as the violation stays at least half as large."""
+"""Counterexamples made small: fewer owners, fewer levels, rounder numbers, as long as the violation
+stays at least half as large."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ LITTLE = 1e-6  # of the money
 class _Budget:
     """Judges attempts until their number is used up.
 
-    An attempt counts only if rounding has no part in it: no two owners may have become alike, and a little more or
-    less money must show the violation too. A market that the auction refuses is no counterexample.
+    An attempt counts only if rounding has no part in it: no two owners may have become alike, and a
+    little more or less money must show the violation too. A market that the auction refuses is no
+    counterexample.
     """
 
     def __init__(self, violation: Violation, case: ViolatingMarket, attempts: int) -> None:
@@ -52,7 +54,8 @@ def _tied(case: ViolatingMarket) -> bool:
 def shrink(
     violation: Violation, case: ViolatingMarket, attempts: int = ATTEMPTS
 ) -> ViolatingMarket:
-    """The smallest and roundest case found from this one. Never larger; the case itself if nothing can be left out."""
+    """The smallest and roundest case found from this one. Never larger; the case itself if nothing
+    can be left out."""
     budget = _Budget(violation, case, attempts)
     for step in (_fewer_owners, _levels, _sizes, _told, _numbers, _told, _fewer_owners, _numbers):
         case = step(case, budget)
@@ -78,7 +81,8 @@ def _fewer_owners(case: ViolatingMarket, budget: _Budget) -> ViolatingMarket:
 
 
 def _levels(case: ViolatingMarket, budget: _Budget) -> ViolatingMarket:
-    """Fewer levels, unless that makes the violation much larger: then the coarse bids would be what is shown."""
+    """Fewer levels, unless that makes the violation much larger: then the coarse bids would be what
+    is shown."""
     for levels in (1, 2, 4):
         if levels < case.levels and case.levels % levels == 0:
             told = case.told and replace(

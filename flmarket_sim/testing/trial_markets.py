@@ -1,4 +1,5 @@
-"""The markets that a mechanism is tried on: several sizes, heavy-tailed records, budgets from too little to plenty."""
+"""The markets that a mechanism is tried on: several sizes, heavy-tailed records, budgets from too
+little to plenty."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def draw(owners: str, n: int, count: int, rng: np.random.Generator) -> Markets:
 
 
 def edges(markets: Markets) -> list[Markets]:
-    """The same markets at the ends of what can happen: no money, far too much, owners all alike, few and odd levels."""
+    """The same markets at the ends of what can happen: no money, far too much, owners all alike,
+    few and odd levels."""
     truth, money = markets.truth, markets.money
     alike = Profiles(*(np.repeat(c[:, :1], truth.shape[1], axis=1) for c in columns(truth)))
     return [
@@ -67,7 +69,8 @@ def columns(truth: Profiles) -> tuple[Any, Any, Any, Any]:
 
 
 def playable_sizes(auction: Any) -> tuple[int, ...]:
-    """How many owners its markets can have: those of `SIZES`, or the one number that it was trained for."""
+    """How many owners its markets can have: those of `SIZES`, or the one number that it was trained
+    for."""
     rng = np.random.default_rng(0)
     for n in SIZES:
         sample = draw("any", n, 1, rng)

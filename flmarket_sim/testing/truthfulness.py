@@ -1,4 +1,5 @@
-"""Truthful: no owner gains by a lie while all others tell the truth. Sought with the probe, shown by one lie."""
+"""Truthful: no owner gains by a lie while all others tell the truth. Sought with the probe, shown
+by one lie."""
 
 from __future__ import annotations
 

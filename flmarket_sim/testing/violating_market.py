@@ -1,4 +1,5 @@
-"""One market in which something goes wrong: small enough to be read, complete enough to be played again."""
+"""One market in which something goes wrong: small enough to be read, complete enough to be played
+again."""
 
 from __future__ import annotations
 
@@ -109,9 +110,11 @@ def scaled(factor: float, levels: int) -> RelativeMisreport:
 
 
 def tied(bids: BidBatch, *parts: str) -> NDArray[np.bool_]:
-    """(K,) markets in which two owners are alike in one of these parts, so that their order, or rounding, must decide.
+    """(K,) markets in which two owners are alike in one of these parts, so that their order, or
+    rounding, must decide.
 
-    Parts are columns of the bids, "unit" (value of a unit of privacy on a record) or "record" (value of a record).
+    Parts are columns of the bids, "unit" (value of a unit of privacy on a record) or "record"
+    (value of a record).
     """
     made = {
         "unit": bids.full_value / (bids.data_size * bids.privacy_budget),

@@ -1,4 +1,5 @@
-"""A training from start to end, whatever is trained: epochs, a state beside the weights to go on from, metrics."""
+"""A training from start to end, whatever is trained: epochs, a state beside the weights to go on
+from, metrics."""
 
 from __future__ import annotations
 

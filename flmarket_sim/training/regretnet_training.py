@@ -32,8 +32,9 @@ MECHANISMS = {
 class RegretNetSettings:
     """How to train. `paper` follows the paper; `fast` is what trains best here.
 
-    regret_target and ir_target steer one multiplier each (multiplier *= exp(gain log(violation / target))); without
-    targets the multipliers follow the augmented Lagrangian of appendix A, one for each owner.
+    regret_target and ir_target steer one multiplier each (multiplier *= exp(gain log(violation /
+    target))); without targets the multipliers follow the augmented Lagrangian of appendix A, one
+    for each owner.
     """
 
     preset: str
@@ -153,7 +154,8 @@ class RegretNetTrainer(Trainer):
     def _utility(
         self, types: Types, truth: ReportTensors, outcome: LevelOutcome
     ) -> tuple[Tensor, Tensor]:
-        """Expected utility (K, n) of the truth, and the cost it is measured against: of what she sells, at least one level."""
+        """Expected utility (K, n) of the truth, and the cost it is measured against: of what she
+        sells, at least one level."""
         nothing = torch.zeros_like(truth.values[..., :1])
         values = torch.cat([nothing, truth.values], -1)
         if isinstance(self.network, MenuNetwork):  # she gets her favourite: no smoothing needed
@@ -171,7 +173,8 @@ class RegretNetTrainer(Trainer):
     def _objective(
         self, types: Types, truth: ReportTensors, soft: LevelOutcome
     ) -> tuple[Tensor, Tensor]:
-        """What is minimised, and the mean error bound to report (negated privacy sold for the randomised nets)."""
+        """What is minimised, and the mean error bound to report (negated privacy sold for the
+        randomised nets)."""
         share = torch.arange(self.levels + 1) / self.levels
         sold = (soft.chance * share).sum(-1) * types.privacy_budget
         if not self.deterministic:
@@ -204,7 +207,8 @@ class RegretNetTrainer(Trainer):
     def _regret(
         self, types: Types, truth: ReportTensors, utility: Tensor, cost: Tensor, temperature: float
     ) -> Tensor:
-        """(n,) mean gain / cost of the lies found: of one random owner of each market (search), or of all in turn (ascent)."""
+        """(n,) mean gain / cost of the lies found: of one random owner of each market (search), or
+        of all in turn (ascent)."""
         generator = torch.Generator().manual_seed((self.seed * 1_000_003 + self.step) % 2**63)
         markets = len(truth.budget)
         total = torch.zeros(self.owners)

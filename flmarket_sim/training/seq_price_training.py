@@ -1,10 +1,12 @@
-"""Training `seq-price`: backpropagation through the sequence of choices (docs/theory.md, section 4).
+"""Training `seq-price`: backpropagation through the sequence of choices (docs/theory.md, section
+4).
 
 It needs no misreports and no multipliers.
 
-Every step draws fresh markets, asks their owners one after the other, and lowers the error of what they chose. The choice is the
-hard one, as deployed; its slope is that of a soft one whose temperature falls. The number of bidders changes from step to step, so that
-the same weights serve any.
+Every step draws fresh markets, asks their owners one after the other, and lowers the error of what
+they chose. The choice is the hard one, as deployed; its slope is that of a soft one whose
+temperature falls. The number of bidders changes from step to step, so that the same weights serve
+any.
 """
 
 from __future__ import annotations
@@ -37,8 +39,9 @@ class SeqPriceSettings:
     markets      of 10 bidders in a step; fewer when there are more bidders
     temperature  of the soft choice, relative to the highest payment on the menu: from, to
     mixed        chance that a step has another number of bidders than the scenario
-    spread       rates of a market are multiplied by a common factor in [1 / spread, spread], and its families are a random mix
-                 that includes step owners (1: the scenario's own prior)
+    spread       rates of a market are multiplied by a common factor in [1 / spread, spread], and
+                 its families are a random mix that includes step owners (1: the scenario's own
+                 prior)
     """
 
     preset: str = "fast"
@@ -134,7 +137,8 @@ class SeqPriceTrainer(Trainer):
         return types if self.settings.spread == 1.0 else self._widened(types, scenario, rng)
 
     def _widened(self, types: Types, scenario: Scenario, rng: np.random.Generator) -> Types:
-        """The same owners at other prices and of other families; the buyer's money follows what they are worth."""
+        """The same owners at other prices and of other families; the buyer's money follows what
+        they are worth."""
         markets, n = types.rate.shape
         factor = types.budget / types.value(types.privacy_budget).sum(1)
         width = math.log(self.settings.spread)
@@ -154,7 +158,8 @@ class SeqPriceTrainer(Trainer):
 
 
 def play(network: PriceNetwork, types: Types, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
-    """(K, n) privacy losses sold and data sizes, in the order of asking, and (K,) the share of the money spent.
+    """(K, n) privacy losses sold and data sizes, in the order of asking, and (K,) the share of the
+    money spent.
 
     The options are those of the deployed mechanism. Forward the choice is hard, backward soft.
     """
@@ -187,7 +192,8 @@ def play(network: PriceNetwork, types: Types, temperature: float) -> tuple[Tenso
 
 
 class CurveOptions:
-    """Certified sizes: on each straight piece of the price curve, the point that the owner likes best (`auctions/favourite.py`)."""
+    """Certified sizes: on each straight piece of the price curve, the point that the owner likes
+    best (`auctions/favourite.py`)."""
 
     def __init__(self, network: PriceNetwork, owners: Types) -> None:
         self.knots = network.knots(owners.rate.dtype)
@@ -227,8 +233,8 @@ class CurveOptions:
 class PairOptions:
     """Reported sizes: each loss on offer, on as many records as she has and the money pays.
 
-    A loss on a part of her records counts for that part only: otherwise the cheapest way to a small error would be a great
-    loss on one record.
+    A loss on a part of her records counts for that part only: otherwise the cheapest way to a small
+    error would be a great loss on one record.
     """
 
     def __init__(self, network: PriceNetwork, owners: Types) -> None:

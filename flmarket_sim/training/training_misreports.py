@@ -23,9 +23,11 @@ class Lie(NamedTuple):
 def random_lies(
     types: Types, owner: Tensor, levels: int, generator: torch.Generator, wild: float = 0.0
 ) -> Lie:
-    """A structured lie for owner[k] of market k: another family or rate, a smaller budget, fewer records, crooked levels.
+    """A structured lie for owner[k] of market k: another family or rate, a smaller budget, fewer
+    records, crooked levels.
 
-    A share `wild` of them goes far: from some level on the price is raised, beyond all money if need be.
+    A share `wild` of them goes far: from some level on the price is raised, beyond all money if
+    need be.
     """
     family, rate, budget, size, _ = types.of_owner(owner)
 
@@ -87,7 +89,8 @@ def best_lies(
     deterministic: bool,
     wild: float = 0.0,
 ) -> Lie:
-    """The best of `tries` random lies for one owner of each market, judged on the mechanism as deployed."""
+    """The best of `tries` random lies for one owner of each market, judged on the mechanism as
+    deployed."""
     markets = len(owner)
     with torch.no_grad():
         many = torch.arange(markets).repeat_interleave(tries)
@@ -112,7 +115,8 @@ def ascended_lies(
     deterministic: bool,
     temperature: float | None,
 ) -> Lie:
-    """The paper's attack: plain gradient ascent on values per record and privacy budget, from the truth, last iterate."""
+    """The paper's attack: plain gradient ascent on values per record and privacy budget, from the
+    truth, last iterate."""
     rows = torch.arange(len(owner))
     size = truth.data_size[rows, owner]
     unit = (truth.values[rows, owner] / size[:, None]).clone()

@@ -27,7 +27,8 @@ class Types(NamedTuple):
     budget: Tensor
 
     def value(self, privacy_loss: Tensor, data_size: Tensor | None = None) -> Tensor:
-        """True value (K, n, ...) of losses on `data_size` records (all by default); trailing axes of the loss are kept."""
+        """True value (K, n, ...) of losses on `data_size` records (all by default); trailing axes
+        of the loss are kept."""
         more = privacy_loss.dim() - self.rate.dim()
 
         def shaped(column: Tensor) -> Tensor:
@@ -71,7 +72,8 @@ def value(family: Tensor, rate: Tensor, size: Tensor, loss: Tensor, step_cost: T
 
 
 class TypeSampler:
-    """Fresh profiles of a scenario's market: batch `step` is the same for the same seed whenever it is drawn."""
+    """Fresh profiles of a scenario's market: batch `step` is the same for the same seed whenever it
+    is drawn."""
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
         self.bidders = scenario.market.bidders

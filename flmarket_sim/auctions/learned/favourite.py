@@ -1,15 +1,17 @@
-"""What an owner likes best on a price curve, exactly, from what she reports.
+"""The favourite point of an owner on a price curve, computed exactly from her report.
 
-A price curve pays p(e) for privacy loss e: straight between knots from (0, 0) on, rising, flat beyond the last knot. A report is read as a
-valuation v on [0, reported budget], and her favourite is the maximum of p(e) - v(e) over the whole interval, "nothing" included:
+A price curve pays p(e) for privacy loss e: it starts at (0, 0), is linear between knots, rises, and
+is flat beyond the last knot. A report stands for a valuation v on [0, reported budget]. The
+favourite maximises p(e) - v(e) over this interval; "nothing" is a choice too.
 
-- A table that one of the smooth families explains (linear, quadratic, sqrt, exponential; to 1e-12) is that family. On every
-  straight piece of p the maximum of p - v is then an end of the piece or a known stationary point.
-- Any other table (steps, arbitrary numbers, a single level) is v rounded up: between two of its levels it costs what the upper
-  one costs. As p rises, the maximum lies on a level.
+- A table that fits one of the smooth families (linear, quadratic, sqrt, exponential) to 1e-12 is
+  that family. On every linear piece of p, the maximum of p - v is an end of the piece or a known
+  stationary point.
+- Any other table (steps, arbitrary numbers, a single level) is rounded up: a loss between two
+  levels costs as much as the upper one. As p rises, the maximum is at a level.
 
-So whatever is reported, the outcome is a point (e, p(e)) with e within the reported budget, and for a report that says what is
-true it is the best of them.
+So the outcome is always a point (e, p(e)) with e within the reported budget, and after a true
+report it is the best of these points.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ UNIT: dict[int, Callable[[Floats], Floats]] = {
 
 @dataclass(frozen=True)
 class Reading:
-    """Reports as valuations, (K, n): family codes (`TABLE`: read the table), and the money that multiplies the family's unit value."""
+    """Reports as valuations, (K, n): family codes (`TABLE`: no family fits), and the money that
+    multiplies the family's unit value."""
 
     family: NDArray[np.int8]
     scale: Floats
@@ -87,22 +90,23 @@ class Claim:
     def values_at(self, loss: Floats) -> Floats:
         """(K, m) what it says losses (K, m) cost; beyond the budget as at its end."""
         levels = self.values.shape[1]
-        found = np.zeros(loss.shape)
+        cost = np.zeros(loss.shape)
         rows = np.flatnonzero(self.family == TABLE)
         place = np.ceil(loss[rows] / self.privacy_budget[rows, None] * levels - EXPLAINED).astype(
             np.int64
         )
-        found[rows] = np.take_along_axis(self.values[rows], np.clip(place - 1, 0, levels - 1), 1)
+        cost[rows] = np.take_along_axis(self.values[rows], np.clip(place - 1, 0, levels - 1), 1)
         for code, unit in UNIT.items():
             rows = np.flatnonzero(self.family == code)
-            found[rows] = self.scale[rows, None] * unit(
+            cost[rows] = self.scale[rows, None] * unit(
                 np.minimum(loss[rows], self.privacy_budget[rows, None])
             )
-        return np.where(loss > 0, found, 0.0)
+        return np.where(loss > 0, cost, 0.0)
 
 
 def favourite(claim: Claim, knots: Floats, price: Floats) -> tuple[Floats, Floats]:
-    """(K,) privacy loss and payment of the best point of each curve; price (K, L) at knots (L,), or of two equal ones the larger."""
+    """(K,) privacy loss and payment of the favourite on curves with prices (K, L) at knots (L,). Of
+    two equally good points it is the one with the larger loss."""
     loss, payment = np.zeros(len(price)), np.zeros(len(price))
     for code in (LINEAR, QUADRATIC, SQRT, EXPONENTIAL, TABLE):
         rows = np.flatnonzero(claim.family == code)
@@ -144,7 +148,7 @@ def _of_family(
             loss = np.clip(np.log(slope / scale[:, None]), left, right)
         else:
             loss = right
-    loss = np.where(np.isnan(loss), right, loss)  # nothing asked, nothing paid
+    loss = np.where(np.isnan(loss), right, loss)  # a value and a payment of 0
     open_ = left < eb[:, None]
     loss = np.where(open_, loss, 0.0)
     paid = np.where(open_, below + slope * (loss - left), 0.0)
@@ -157,8 +161,8 @@ def _of_table(values: Floats, eb: Floats, knots: Floats, price: Floats) -> tuple
     return _best(loss, curve_at(knots, price, loss), values)
 
 
-def _best(loss: Floats, paid: Floats, asked: Floats) -> tuple[Floats, Floats]:
-    utility = paid - asked
+def _best(loss: Floats, paid: Floats, value: Floats) -> tuple[Floats, Floats]:
+    utility = paid - value
     last = utility.shape[1] - 1
     best = last - utility[:, ::-1].argmax(axis=1)
     rows = np.arange(len(loss))

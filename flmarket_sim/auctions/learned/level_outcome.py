@@ -1,4 +1,4 @@
-"""From a network's output to an outcome: which level each owner sells, with which chance, and what she is paid for it."""
+"""From a network's output to an outcome: the chance and payment of every level."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flmarket_sim.auctions.learned.paper_network import PaperNetwork
 
 
 class ReportTensors(NamedTuple):
-    """What a network sees: values (K, n, M) in money, privacy_budget and data_size (K, n), budget (K,)."""
+    """A network's input: values (K, n, M) in money, budgets and sizes (K, n), money (K,)."""
 
     values: Tensor
     privacy_budget: Tensor
@@ -21,7 +21,7 @@ class ReportTensors(NamedTuple):
 
 
 class LevelOutcome(NamedTuple):
-    """Both (K, n, M + 1), level 0 ("nothing") first: chance of each level, and payment if it comes to that."""
+    """Chance of each level, and its payment, both (K, n, M + 1) with level 0 ("nothing") first."""
 
     chance: Tensor
     payment: Tensor
@@ -35,7 +35,8 @@ def outcome_of(
     keeps_zero: bool = True,
     temperature: float | None = None,
 ) -> LevelOutcome:
-    """The outcome as deployed, or, with a `temperature`, its smooth stand-in for training (soft argmax, paper section V)."""
+    """The deployed outcome or, with a `temperature`, its smooth stand-in for training (a soft
+    argmax; paper, section V)."""
     if isinstance(network, MenuNetwork):
         reports = within_means(reports)
         menu = network(*(report.float() for report in reports))
@@ -66,7 +67,7 @@ def outcome_of(
 
 
 def within_means(reports: ReportTensors) -> ReportTensors:
-    """Asking more than the buyer has is asking all she has: no report can carry a menu to where training has never been."""
+    """Cuts values at the buyer's budget, which keeps menus within the range of the training."""
     return reports._replace(values=torch.minimum(reports.values, reports.budget[:, None, None]))
 
 

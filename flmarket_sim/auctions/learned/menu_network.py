@@ -1,12 +1,14 @@
-"""The network of the `fast` preset: a learned menu for every owner, of which she gets her favourite.
+"""The network of the `fast` preset: a learned menu for every owner, who gets her favourite.
 
-It keeps the two networks of the paper in other clothes. The payment side splits the buyer's money by a softmax with an unspent share, as in
-the paper, and spreads each owner's share over her M levels by a rising curve: a menu of M payments. The allocation side takes, for
-each owner, the level that her report likes best, "nothing" included. So nobody is paid below her report, no budget is overspent,
-and a lie can only pay by moving the menu itself; training teaches the menu to stand still.
+It has the two sides of the paper's networks. The payment side splits the buyer's money by a softmax
+with an unspent share, as in the paper, and spreads each owner's share over her M levels by a rising
+curve, which gives a menu of M payments. The allocation side takes the level that an owner likes
+best by her report, or nothing. So no owner is paid below her report and no budget is overspent. A
+misreport can pay only by changing the menu, and training reduces such changes.
 
-Owners enter as a set (embeddings, their mean and maximum), so the same weights serve any number of them in any order. All inputs are
-ratios of money to money: prices relative to a share of the budget in proportion to the records.
+Owners enter as a set (embeddings, their mean and maximum), so the same weights serve any number of
+owners in any order. All inputs are ratios of money to money: prices relative to the part of the
+budget that is proportional to the records.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from torch import Tensor, nn
 
 
 class MenuNetwork(nn.Module):
-    """`forward` gives the menu: payments (K, n, M) for selling m/M of the reported budget, rising in m."""
+    """`forward` gives menus: payments (K, n, M) for m/M of the reported budget, rising in m."""
 
     kind = "menu"
     n = 0  # any number of owners
@@ -71,7 +73,8 @@ class MenuNetwork(nn.Module):
         return steps.mul_((fraction * budget[:, None])[..., None] / steps[..., -1:])
 
     def _offer(self, each: Tensor, everybody: Tensor, differentiable: bool) -> Tensor:
-        """The offer network on (own embedding, everybody's). In use, everybody's part of its first layer is computed once a market."""
+        """The offer network on (own embedding, everybody's). When deployed, it computes everybody's
+        part of the first layer once for each market."""
         if differentiable:
             both = torch.cat([each, everybody[:, None].expand(-1, each.shape[1], -1)], dim=-1)
             return torch.as_tensor(self.offer(both))
@@ -84,7 +87,7 @@ class MenuNetwork(nn.Module):
 
 
 def _in_place(layers: Iterable[nn.Module], x: Tensor) -> Tensor:
-    """Layers applied without keeping what lies between: for use, where nothing is differentiated."""
+    """Applies layers in place, which saves memory where no gradient is needed."""
     for layer in layers:
         x = nn.functional.silu(x, inplace=True) if isinstance(layer, nn.SiLU) else layer(x)
     return x

@@ -1,8 +1,10 @@
 """The networks of the paper (section V) as its authors built them: two MLPs over one long vector.
 
-Input, n (M + 2) + 1 numbers: for each owner in turn M unit valuations (money per record at m/M of her budget), privacy budget, data
-size; then the buyer's money per record. Three groups, each centred and scaled per market by its own statistics: valuations
-followed by the money, privacy budgets, data sizes. The statistics leave out the last element of each group.
+The input has n (M + 2) + 1 numbers: for each owner in turn M unit valuations (money per record at
+m/M of her budget), her privacy budget and her data size; then the buyer's money per record. There
+are three groups: the valuations followed by the money, the privacy budgets, and the data sizes.
+Each group is centred and scaled in each market by its own statistics, which leave out its last
+element.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from torch import Tensor, nn
 
 
 def normalised(group: Tensor) -> Tensor:
-    """(K, k): minus the mean, over the range, of all but the last column; 0 where that is not a number."""
+    """(K, k) a group, less the mean and over the range of all but its last column, or 0."""
     counted = group[:, :-1]
     width = counted.amax(1, keepdim=True) - counted.amin(1, keepdim=True)
     return torch.nan_to_num(
@@ -21,7 +23,7 @@ def normalised(group: Tensor) -> Tensor:
 
 
 def features(values: Tensor, privacy_budget: Tensor, data_size: Tensor, budget: Tensor) -> Tensor:
-    """(K, n (M + 2) + 1) from values (K, n, M) in money, privacy_budget and data_size (K, n), budget (K,)."""
+    """(K, n (M + 2) + 1) from values (K, n, M) in money, budgets and sizes (K, n), money (K,)."""
     markets, n, levels = values.shape
     unit = (values / data_size[..., None]).reshape(markets, n * levels)
     money = (budget / data_size.sum(1))[:, None]
@@ -38,9 +40,10 @@ def features(values: Tensor, privacy_budget: Tensor, data_size: Tensor, budget: 
 
 
 class PaperNetwork(nn.Module):
-    """Allocation and payment network: tanh MLPs with three hidden layers (the paper says two; the published weights have three).
+    """Allocation and payment network: tanh MLPs with three hidden layers.
 
-    `forward` gives allocation logits (K, n, M + 1), "nothing" last, and payment logits (K, n + 1), "unspent" last.
+    The paper says two layers; the published weights have three. `forward` gives allocation logits
+    (K, n, M + 1), "nothing" last, and payment logits (K, n + 1), "unspent" last.
     """
 
     kind = "paper"

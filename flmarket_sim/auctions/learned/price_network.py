@@ -1,12 +1,14 @@
-"""The network of `seq-price`: what the next owner is offered, from what has happened so far and what everybody knows.
+"""The network of `seq-price`: the next offer, from past sales and public facts.
 
-It never sees anything that the owner who is asked has reported about her valuation or her privacy budget, so no report of
-hers can move her menu.
+It never reads what the owner whose turn it is has reported about her valuation or her privacy
+budget, so no report can change her own menu.
 
-    size = "certified"   sizes are public: owners are asked from the largest to the smallest, and a menu may use all sizes.
-                         The offer is a share of the money left, spread over the knots by a rising curve.
-    size = "reported"    sizes are part of the report: owners are asked as they come, and a menu may use the sizes of
-                         those who have answered. The offer is a price for a record at every knot.
+    size = "certified"   Sizes are public. Owners come from the largest to the smallest, and a menu
+                         may depend on all sizes. An offer is a share of the money left, spread over
+                         the knots by a rising curve.
+    size = "reported"    Sizes are part of the report. Owners come in the order of the bids, and a
+                         menu may depend on the sizes of those who have answered. An offer is a
+                         price for a record at every knot.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ class PriceNetwork(nn.Module):
 
     @property
     def shape_facts(self) -> dict[str, object]:
-        """What `checkpoints` needs to build the network again."""
+        """What `weight_files` needs to build the network again."""
         facts = {
             "largest_loss": self.largest_loss,
             "size": self.size,
@@ -80,16 +82,18 @@ class PriceNetwork(nn.Module):
         return x
 
     def curve(self, facts: Tensor, guess: Tensor) -> tuple[Tensor, Tensor]:
-        """(K,) raw size of the offer around a first guess, and (K, levels) the rising curve it is spread by, 1 at the top."""
+        """(K,) raw size of the offer around a first guess, and the rising curve (K, levels), 1 at
+        its end."""
         out = self.forward(facts)
         return out[:, 0] + guess, torch.softmax(out[:, 1:], dim=1).cumsum(1)
 
 
 class Standing:
-    """Where K markets stand while their owners are asked one after the other.
+    """The state of K markets while their owners receive offers in turn.
 
-    data_size (K, n) in the order of asking, budget (K,). All money inside is in shares of the budget. `menu(i)` is what owner i is
-    offered; `settle` takes down what she chose. With size = "reported", `menu(i)` reads no size from i on.
+    data_size (K, n) is in the order of the offers, budget is (K,); all money here is in shares of
+    the budget. `menu(i)` is the offer to owner i, and `settle` records her choice. With size =
+    "reported", `menu(i)` reads no size from i on.
     """
 
     def __init__(self, network: PriceNetwork, data_size: Tensor, budget: Tensor) -> None:
@@ -98,7 +102,7 @@ class Standing:
         zero = data_size.new_zeros(markets)
         self.left = zero + 1.0
         self.sold_share, self.noise, self.sold_loss, self.squares = zero, zero, zero, zero
-        self.asked_size = zero
+        self.seen_size = zero
         if network.size == "certified":
             total = data_size.sum(1)
             self.share = data_size / total[:, None]
@@ -111,8 +115,12 @@ class Standing:
             ).clamp(-15.0, 15.0)
 
     def menu(self, i: int) -> Tensor:
-        """(K, levels) certified: payments at the knots, in shares of the budget, none above what is left. Reported: unit prices,
-        in shares of the budget for `typical_size` x n records."""
+        """(K, levels) the offer to owner i.
+
+        With certified sizes: payments at the knots in shares of the budget, none above what is
+        left. With reported sizes: unit prices in shares of the budget for `typical_size` x n
+        records.
+        """
         if self.network.size == "certified":
             return self._payments(i)
         return self._unit_prices(i)
@@ -131,7 +139,7 @@ class Standing:
         self.noise = self.noise + (seller / loss.detach().clamp(min=0.05)) ** 2
         self.sold_loss = self.sold_loss + share * loss
         self.squares = self.squares + loss * loss / self.n
-        self.asked_size = self.asked_size + share
+        self.seen_size = self.seen_size + share
 
     def _payments(self, i: int) -> Tensor:
         own = self.share[:, i]
@@ -154,17 +162,17 @@ class Standing:
 
     def _unit_prices(self, i: int) -> Tensor:
         money = torch.log(self.left + SMALL)
-        asked = self.asked_size
-        mean = torch.log(asked * self.n / max(i, 1) + SMALL) / 2
+        seen = self.seen_size
+        mean = torch.log(seen * self.n / max(i, 1) + SMALL) / 2
         facts = [
             money,
             money - math.log((self.n - i) / self.n) + self.per_record,
-            asked,
+            seen,
             mean,
-            torch.log(asked + SMALL) / 3,
-            self.sold_share / (asked + 1e-6),
+            torch.log(seen + SMALL) / 3,
+            self.sold_share / (seen + 1e-6),
             torch.log(self.n * torch.sqrt(self.noise) + SMALL) / 3,
-            torch.zeros_like(asked),
+            torch.zeros_like(seen),
         ]
         size, curve = self.network.curve(self._facts(facts, i), torch.zeros_like(money))
         around = math.log(self.network.typical_price) + REACH * torch.tanh(size / REACH)

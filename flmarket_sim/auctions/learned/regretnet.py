@@ -1,4 +1,4 @@
-"""The learned auctions of the paper: RegretNet, M-RegretNet, DM-RegretNet (section V). Trained elsewhere, decided here."""
+"""The learned auctions of the paper (section V): RegretNet, M-RegretNet and DM-RegretNet."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from flmarket_sim.owners.bids import BidBatch
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from flmarket_sim.auctions.learned.level_outcome import ReportTensors
     from flmarket_sim.auctions.learned.weight_files import Learned
 
 CHUNK = 1024  # markets in one pass of the network
@@ -79,7 +80,7 @@ class _LearnedAuction:
         budget: Tensor,
         temperature: float = 0.05,
     ) -> tuple[Tensor, Tensor]:
-        """`expected` on tensors, with a smooth choice of levels: for whoever wants a gradient in the values (K, n, M)."""
+        """`expected` on tensors, with a smooth choice of levels and a gradient in the values."""
         import torch
 
         from flmarket_sim.auctions.learned.level_outcome import ReportTensors, outcome_of
@@ -89,22 +90,23 @@ class _LearnedAuction:
             values @ torch.from_numpy(at_levels).to(values.dtype), privacy_budget, data_size, budget
         )
         learned = self.learned
-        found = outcome_of(
+        outcome = outcome_of(
             learned.network,
             reports,
             deterministic=learned.deterministic,
             keeps_zero=learned.keeps_zero,
             temperature=temperature if learned.deterministic else None,
         )
-        return found.chance, found.payment
+        return outcome.chance, outcome.payment
 
     def _favourites(
         self, bids: BidBatch, budget: Floats
     ) -> Iterator[tuple[slice, Floats, NDArray[np.int64], Floats]]:
-        """Menus (k, n, M), each owner's favourite level of hers (0: nothing) and what it pays, some markets at a time.
+        """Menus (k, n, M), favourite levels (0: nothing) and their payments, for some markets at a
+        time.
 
-        Single precision, made safe: menus are `SLACK` below what the network says, so that sums cannot overspend, and
-        what is paid is at least what was asked to the last bit.
+        The network computes in single precision. So menus are reduced by `SLACK`, which keeps sums
+        within the budget, and no payment is below the reported value to the last bit.
         """
         import torch
 
@@ -114,15 +116,8 @@ class _LearnedAuction:
             bids.at_levels(self._level_count), money[:, None, None]
         )  # see level_outcome.within_means
         with torch.inference_mode():
-            for begin in range(0, len(values), CHUNK):
-                rows = slice(begin, begin + CHUNK)
-                arrays = (
-                    values[rows],
-                    bids.privacy_budget[rows],
-                    bids.data_size[rows],
-                    money[rows],
-                )
-                reports = [torch.from_numpy(array.astype(np.float32)) for array in arrays]
+            for rows, exact in _batches(values, bids, money):
+                reports = [report.float() for report in exact]
                 menu = network(*reports).mul_(1.0 - SLACK)
                 utility = menu - reports[0]
                 best = utility.amax(-1, keepdim=True)
@@ -131,48 +126,53 @@ class _LearnedAuction:
                     tie.shape[-1] - 1 - tie.flip(-1).int().argmax(-1)
                 )  # of levels alike to rounding, the largest
                 paid = menu.gather(-1, favourite[..., None])[..., 0].double().numpy()
-                asked = np.take_along_axis(values[rows], favourite.numpy()[..., None], axis=2)[
+                value = np.take_along_axis(values[rows], favourite.numpy()[..., None], axis=2)[
                     ..., 0
                 ]
                 sells = best[..., 0].numpy() >= 0
                 level = np.where(sells, favourite.numpy() + 1, 0)
-                yield rows, menu.numpy(), level, np.where(sells, np.maximum(paid, asked), 0.0)
+                yield rows, menu.numpy(), level, np.where(sells, np.maximum(paid, value), 0.0)
 
     def _chunks(self, bids: BidBatch, budget: Floats) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Chances and payments, some thousand markets at a time."""
+        """Chances and payments, for some thousand markets at a time."""
         import torch
 
-        from flmarket_sim.auctions.learned.level_outcome import ReportTensors, outcome_of
+        from flmarket_sim.auctions.learned.level_outcome import outcome_of
 
         money = check_budget(bids, budget)
         network, learned = self.learned.network, self.learned
         n = int(network.n)  # type: ignore[arg-type]
         if n and bids.shape[1] != n:
             raise InputError(
-                f"auction {self.name!r}: these weights were trained for {n} bidders, not for {bids.shape[1]}"
+                f"auction {self.name!r}: these weights were trained for {n} bidders, "
+                f"not for {bids.shape[1]}"
             )
         values = bids.at_levels(self._level_count)
         with torch.inference_mode():
-            for begin in range(0, len(values), CHUNK):
-                rows = slice(begin, begin + CHUNK)
-                arrays = (
-                    values[rows],
-                    bids.privacy_budget[rows],
-                    bids.data_size[rows],
-                    money[rows],
-                )
-                reports = ReportTensors(*(torch_from(array) for array in arrays))
-                found = outcome_of(
+            for rows, reports in _batches(values, bids, money):
+                outcome = outcome_of(
                     network,
                     reports,
                     deterministic=learned.deterministic,
                     keeps_zero=learned.keeps_zero,
                 )
-                yield rows, found.chance, found.payment
+                yield rows, outcome.chance, outcome.payment
+
+
+def _batches(
+    values: Floats, bids: BidBatch, money: Floats
+) -> Iterator[tuple[slice, ReportTensors]]:
+    """Reports with these values as tensors, for CHUNK markets at a time."""
+    from flmarket_sim.auctions.learned.level_outcome import ReportTensors
+
+    for begin in range(0, len(values), CHUNK):
+        rows = slice(begin, begin + CHUNK)
+        columns = (values, bids.privacy_budget, bids.data_size, money)
+        yield rows, ReportTensors(*(torch_from(column[rows]) for column in columns))
 
 
 def _interpolation(reported: int, levels: int) -> Floats:
-    """(reported, levels) matrix that takes a table of values to the values at other levels (see BidBatch.at_levels)."""
+    """(reported, levels) matrix from tables to values at other levels (see BidBatch.at_levels)."""
     shares = np.arange(1, levels + 1) / levels
     knots = np.arange(reported + 1) / reported
     return np.stack(

@@ -22,14 +22,16 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.threads import one_torch_thread
 
-CHUNK = 2048  # markets asked at once
+CHUNK = 2048  # markets played at once
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Sequence:
-    """A whole round in the order of asking: order (K, n); privacy_loss (L,) and menu (K, n, L) as in `Offer`; chosen
-    privacy loss, payment and records (K, n)."""
+    """A round in the order of the offers.
+
+    order (K, n) owners; privacy_loss (L,) and menu (K, n, L) as in `Offer`; chosen_* (K, n).
+    """
 
     order: Ints
     privacy_loss: Floats
@@ -42,10 +44,12 @@ class Sequence:
 class SeqPrice:
     """Learned menus, one owner after the other: no report beats the truth, whatever her valuation.
 
-    (As far as a bid can say it: docs/seq-price.md tells what a table can say, and that one level says too little.)
+    This holds as far as a bid can express the truth; a table of one level expresses too little
+    (docs/seq-price.md).
 
-    `size = "certified"`: sizes are known to the broker; order and menus use them, and no lie about values or privacy budget pays.
-    `size = "reported"`: neither her place nor her menu depends on her size, and no lie about it pays either.
+    With `size = "certified"`, the broker knows the sizes; order and menus depend on them, and no
+    misreport of values or privacy budget pays. With `size = "reported"`, neither an owner's place
+    nor her menu depends on her size, and no misreport of it pays either.
     """
 
     name = "seq-price"
@@ -63,7 +67,8 @@ class SeqPrice:
         self.learned = weight_files.load(weights, self.name, size)
         if self.learned.network.size != size:
             raise InputError(
-                f"the weights {weights!r} were trained for size = {self.learned.network.size!r}, not {size!r}"
+                f"the weights {weights!r} were trained for size = "
+                f"{self.learned.network.size!r}, not {size!r}"
             )
         self.network = self.learned.network.double()
 
@@ -82,7 +87,7 @@ class SeqPrice:
         return Outcome(loss, payment, None if self.size == "certified" else size)
 
     def sequence(self, bids: BidBatch, budget: Floats) -> Sequence:
-        """The round as it happens: who is asked when, what she is offered, what she takes."""
+        """Every offer of a round with its choice, in order."""
         parts = [
             part for _, part in self._sequences(bids, check_budget(bids, budget), keep_menus=True)
         ]
@@ -97,7 +102,8 @@ class SeqPrice:
         return Reading.of(bids)
 
     def choice(self, reading: Reading, rows: Ints, offer: Offer) -> tuple[Floats, Floats, Floats]:
-        """(K,) what the owner who is asked in market rows[k] takes by her report: privacy loss, payment, records."""
+        """(K,) privacy loss, payment and records that an owner chooses by her report in market
+        rows[k]."""
         claim = reading.of_owner(rows, offer.owner)
         size = reading.bids.data_size[rows, offer.owner]
         if self.size == "certified":
@@ -105,7 +111,8 @@ class SeqPrice:
         return favourite_pair(claim, size, offer)
 
     def ask(self, data_size: Floats, budget: Floats) -> Asking:
-        """A round in the hands of the caller: offers come out, choices go in. Sizes (K, n) are read only as far as `size` allows."""
+        """The offers of a round; the caller settles the choices. Sizes (K, n) matter as `size`
+        allows."""
         return Asking(self.network, self.size, data_size, budget)
 
     def _sequences(
@@ -129,7 +136,7 @@ class SeqPrice:
 
 
 class Asking:
-    """K markets whose owners are asked in step: iterate for offers, and `settle` each one before the next."""
+    """Offers to the owners of K markets, one owner of each market at a time."""
 
     def __init__(self, network: object, size: str, data_size: Floats, budget: Floats) -> None:
         import torch
@@ -165,7 +172,7 @@ class Asking:
             )  # no way back to the order
 
     def settle(self, loss: Floats, payment: Floats) -> None:
-        """What the owners who were asked last chose, (K,)."""
+        """Records what the owners of the last offer chose, (K,)."""
         import torch
 
         self._left = np.maximum(self._left - payment, 0.0)
@@ -175,8 +182,12 @@ class Asking:
 
 
 def favourite_pair(claim: Claim, data_size: Floats, offer: Offer) -> tuple[Floats, Floats, Floats]:
-    """(K,) privacy loss, payment and records of the best pair: a loss on offer within her budget, on as many whole records as she has
-    and the money pays. A smooth family costs in proportion to the records; a table costs the same on fewer."""
+    """(K,) privacy loss, payment and records of the best pair of a loss and a number of records.
+
+    The loss is on offer and within her budget; the records are whole, and as many as she has and
+    the money pays. The value of a smooth family is proportional to the records; that of a table
+    does not depend on them.
+    """
     unit, grid = offer.payment, np.broadcast_to(offer.privacy_loss, offer.payment.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         affordable = np.floor(offer.money[:, None] / unit)

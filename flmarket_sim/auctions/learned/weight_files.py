@@ -1,4 +1,4 @@
-"""Weights of learned auctions: ours as safetensors with metadata, the authors' .pt files read without trusting them."""
+"""Weights of learned auctions: our safetensors with metadata, and the authors' .pt files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Learned:
 
 
 def shipped(mechanism: str, rule: str) -> dict[str, Path]:
-    """Names of the weights inside the package for a mechanism and a rule (the randomised nets are trained without one)."""
+    """Shipped weights by name, for a mechanism and a rule (the randomised nets have no rule)."""
     variants = mechanism == "dm-regretnet" or (mechanism, rule) == ("seq-price", "reported")
     end = f".{mechanism}.{rule}.safetensors" if variants else f".{mechanism}.safetensors"
     return {path.name.removesuffix(end): path for path in sorted(SHIPPED.glob(f"*{end}"))}
@@ -50,7 +50,8 @@ def weights_file(weights: str | Path, mechanism: str, rule: str) -> Path:
     if not path.is_file():
         names = ", ".join(known) or "none"
         raise InputError(
-            f"there are no weights {str(weights)!r} for {mechanism!r} with {rule!r}: neither a file nor one of {names}"
+            f"there are no weights {str(weights)!r} for {mechanism!r} with {rule!r}: "
+            f"neither a file nor one of {names}"
         )
     return path
 
@@ -85,7 +86,8 @@ def load_safetensors(path: Path) -> Learned:
     try:
         with safe_open(path, framework="pt") as file:
             facts = json.loads((file.metadata() or {})["flmarket"])
-            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+            names = file.keys()
+            state = {name: file.get_tensor(name) for name in names}
         network = _build(facts, state)
         network.load_state_dict(state)
         return Learned(
@@ -107,7 +109,7 @@ def load_safetensors(path: Path) -> Learned:
 
 
 def load_pt(path: Path) -> Learned:
-    """The authors' format (shared/reference/FORMAT.md). Only tensors and plain data are read: no code from the file runs."""
+    """The authors' format: tensors and plain data. Nothing in such a file is executed."""
     try:
         with warnings.catch_warnings(), torch.serialization.safe_globals([argparse.Namespace]):
             warnings.simplefilter(
@@ -151,7 +153,8 @@ def load_pt(path: Path) -> Learned:
 
 
 def _check_tensors(state: dict[str, torch.Tensor], hidden: int, outputs: int) -> None:
-    """Refuses sizes that the tensors do not have, before a network of such sizes is made, and weights that are not numbers."""
+    """Refuses weights that are not finite, and sizes that do not match the tensors. This happens
+    before a network of such sizes is made."""
     if hidden < 1 or outputs < 1:
         raise ValueError(f"a network of {hidden} units and {outputs} levels is none")
     if hidden * max(hidden, outputs) > sum(tensor.numel() for tensor in state.values()):

@@ -32,7 +32,8 @@ Width = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 class Bandit:
     """Each owner tries every strategy of a grid once, then mostly plays the one that paid her best.
 
-    "epsilon-greedy" plays a strategy by lot with chance `epsilon`; "ucb" plays the largest mean + width sqrt(2 ln t / plays).
+    "epsilon-greedy" plays a strategy by lot with chance `epsilon`; "ucb" plays the largest mean +
+    width sqrt(2 ln t / plays).
     """
 
     name = "bandit"

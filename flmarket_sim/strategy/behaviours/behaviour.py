@@ -1,7 +1,8 @@
-"""What a behaviour is to the market: `report(view) -> BehaviourReports`, and if it likes `learn(feedback)` and `share(feedback)`.
+"""What a behaviour is to the market: `report(view) -> BehaviourReports`, and if it likes
+`learn(feedback)` and `share(feedback)`.
 
-One object serves all owners of a behaviour, over all rounds and buyers, so whatever it remembers is by owner number. It speaks
-for the k of them who are asked in a round and there, as arrays.
+One object serves all owners of a behaviour, over all rounds and buyers, so whatever it remembers is
+by owner number. It speaks for the k of them who are asked in a round and there, as arrays.
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ class CohortView:
     budget      the announced money
     auction     the mechanism, which is public
     rng         random numbers of this behaviour, buyer and round
-    asked       (1, n) true types of all who are asked and have privacy left: for behaviours that are informed
+    asked       (1, n) true types of all who are asked and have privacy left: for behaviours that
+                are informed
     truthful    (1, n, M) what these would bid by the truth
     population  all owners: the prior of behaviours that know no more
 
-    Privacy budgets are what the owners' lifetime budgets leave of them. (A step owner with a smaller budget has a higher
-    rate here: what she loses by selling anything stays the same.)
+    Privacy budgets are what the owners' lifetime budgets leave of them. (A step owner with a
+    smaller budget has a higher rate here: what she loses by selling anything stays the same.)
     """
 
     round: int
@@ -77,7 +79,8 @@ class CohortView:
         return np.asarray(self.truthful.data_size[0, self.slots])
 
     def valued(self, privacy_budget: Floats, data_size: Floats) -> Floats:
-        """(k, M) their true values at M equal shares of another budget (k,), on another number of records (k,)."""
+        """(k, M) their true values at M equal shares of another budget (k,), on another number of
+        records (k,)."""
         return self.truth.types.at(0).table(self.levels, privacy_budget, data_size)
 
 
@@ -86,8 +89,9 @@ class BehaviourReports:
     """What the k owners of a view report, in r rows.
 
     values, privacy_budget, data_size   (r, M), (r,), (r,) as in a BidBatch
-    of       (r,) whose report a row is: a position in the view. None: one row an owner, in order. Several rows of an owner are
-             as many names of hers, which offer different records of her own; she appears at least once
+    of       (r,) whose report a row is: a position in the view. None: one row an owner, in order.
+             Several rows of an owner are as many names of hers, which offer different records of
+             her own; she appears at least once
     family, rate   (r,) what the report pretends to be, if anything: only for the log
     """
 
@@ -101,9 +105,11 @@ class BehaviourReports:
 
 @dataclass(frozen=True)
 class Feedback:
-    """What became of the bids of a view, each (k,): what each owner knows of herself, once the round's gradients are in.
+    """What became of the bids of a view, each (k,): what each owner knows of herself, once the
+    round's gradients are in.
 
-    privacy_loss  what she sold; the largest over her names, whose records differ; 0 if she delivered nothing
+    privacy_loss  what she sold; the largest over her names, whose records differ; 0 if she
+                  delivered nothing
     payment       what she gets for it
     utility       payment minus what it was truly worth to her
     """
@@ -115,7 +121,8 @@ class Feedback:
 
 
 class Transfers(NamedTuple):
-    """Money between owners, beside the market: payer (t,) gives payee (t,) an amount (t,). Owner numbers of the view."""
+    """Money between owners, beside the market: payer (t,) gives payee (t,) an amount (t,). Owner
+    numbers of the view."""
 
     payer: Ints
     payee: Ints
@@ -125,11 +132,12 @@ class Transfers(NamedTuple):
 class Behaviour(Protocol):
     """A way to bid. Options are constructor arguments.
 
-    Two more methods are called where they exist: `learn(feedback) -> None`, and `share(feedback) -> Transfers`, both after every
-    round that asked for a report.
+    Two more methods are called where they exist: `learn(feedback) -> None`, and `share(feedback) ->
+    Transfers`, both after every round that asked for a report.
 
-    `state() -> dict of arrays` and `restore(dict)`, where both exist, let a market that was stopped go on from its middle; a market
-    with a behaviour that has them not is simulated again from its beginning. Between rounds of one buyer nothing is pending.
+    `state() -> dict of arrays` and `restore(dict)`, where both exist, let a market that was stopped
+    go on from its middle; a market with a behaviour that has them not is simulated again from its
+    beginning. Between rounds of one buyer nothing is pending.
     """
 
     name: str
@@ -138,7 +146,8 @@ class Behaviour(Protocol):
 
 
 def check_told(name: str, told: Any, view: CohortView) -> BehaviourReports:
-    """The report with every array in place, refused if an owner cannot make it: shapes, true budgets and records."""
+    """The report with every array in place, refused if an owner cannot make it: shapes, true
+    budgets and records."""
     k, levels = len(view.owners), view.levels
 
     def refuse(why: str) -> ContractError:

@@ -1,4 +1,5 @@
-"""The best report by search: against the bidders as they truly are, or against bidders drawn from the population."""
+"""The best report by search: against the bidders as they truly are, or against bidders drawn from
+the population."""
 
 from __future__ import annotations
 
@@ -17,10 +18,12 @@ Samples = Annotated[int, Field(ge=1, le=1000)]
 
 
 class BestResponse:
-    """Searches the report that pays best if the others tell the truth; `knows` their types ("others") or the "prior" alone.
+    """Searches the report that pays best if the others tell the truth; `knows` their types
+    ("others") or the "prior" alone.
 
-    With the prior, one report has to do well on average in `samples` markets of owners drawn by lot. Every owner thinks that
-    she is the only liar, and answers to what she believes; she cannot know who will be away.
+    With the prior, one report has to do well on average in `samples` markets of owners drawn by
+    lot. Every owner thinks that she is the only liar, and answers to what she believes; she cannot
+    know who will be away.
     """
 
     name = "best-response"
@@ -53,7 +56,8 @@ def _markets(view: CohortView) -> Profiles:
 
 
 def _imagined(view: CohortView, samples: int) -> Profiles:
-    """(k samples, n) markets with the liar in her own column and owners drawn by lot, but not herself, in the others."""
+    """(k samples, n) markets with the liar in her own column and owners drawn by lot, but not
+    herself, in the others."""
     people, k, n = view.population, len(view.owners), view.asked.shape[1]
     chosen: Ints = np.repeat(view.owners, samples * n).reshape(k, samples, n)
     for me, slot, markets in zip(view.owners.tolist(), view.slots.tolist(), chosen, strict=True):

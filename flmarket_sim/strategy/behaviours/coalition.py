@@ -26,11 +26,13 @@ Turns = Annotated[int, Field(ge=1, le=100)]
 
 
 class Coalition:
-    """Those of its owners who are asked in a round form groups of up to `size`, and bid for the sum of their utilities.
+    """Those of its owners who are asked in a round form groups of up to `size`, and bid for the sum
+    of their utilities.
 
-    The members of a group find a joint report in turns: each in turn takes the report that is best for all of them together,
-    given what the others of the group said so far, with bidders outside telling the truth; `turns` times around. When the round
-    is over and they earned more than the truth would have brought them, by their own reckoning, the gain is shared equally.
+    The members of a group find a joint report in turns: each in turn takes the report that is best
+    for all of them together, given what the others of the group said so far, with bidders outside
+    telling the truth; `turns` times around. When the round is over and they earned more than the
+    truth would have brought them, by their own reckoning, the gain is shared equally.
     """
 
     name = "coalition"

@@ -60,7 +60,8 @@ class Scale:
 
 
 class Shade:
-    """Reports a share of her privacy budget, of her records, or of both, with true values for what is left."""
+    """Reports a share of her privacy budget, of her records, or of both, with true values for what
+    is left."""
 
     name = "shade"
 

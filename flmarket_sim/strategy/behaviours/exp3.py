@@ -31,9 +31,10 @@ Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 class Exp3:
     """Each owner keeps a weight for every strategy of a grid, and multiplies those that paid.
 
-    With A strategies and weights w she plays j with chance p_j = (1 - exploration) w_j / sum(w) + exploration / A; a payoff x
-    multiplies w_j by exp(learning_rate x / p_j). Payoffs are shares of what her whole privacy budget is worth to her, and 0 when she sells
-    nothing. Without a learning rate it is exploration / A.
+    With A strategies and weights w she plays j with chance p_j = (1 - exploration) w_j / sum(w) +
+    exploration / A; a payoff x multiplies w_j by exp(learning_rate x / p_j). Payoffs are shares of
+    what her whole privacy budget is worth to her, and 0 when she sells nothing. Without a learning
+    rate it is exploration / A.
     """
 
     name = "exp3"

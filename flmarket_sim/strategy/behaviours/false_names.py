@@ -13,10 +13,12 @@ Names = Annotated[int, Field(ge=2, le=16)]
 
 
 class FalseNames:
-    """Appears as `identities` owners who split her records evenly; each bids her true values of its part.
+    """Appears as `identities` owners who split her records evenly; each bids her true values of its
+    part.
 
-    The parts are different records, so each may sell up to her whole privacy budget. A step owner asks for each part
-    its share of what selling anything costs her. Who has fewer records than names uses fewer names.
+    The parts are different records, so each may sell up to her whole privacy budget. A step owner
+    asks for each part its share of what selling anything costs her. Who has fewer records than
+    names uses fewer names.
     """
 
     name = "false-names"

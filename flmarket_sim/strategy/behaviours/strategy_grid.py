@@ -25,7 +25,8 @@ FACTORS = (0.5, 0.8, 1.0, 1.25, 1.6, 2.5)
 
 
 class Grid:
-    """Strategies: every combination of a factor of the true values and shares of privacy budget and records."""
+    """Strategies: every combination of a factor of the true values and shares of privacy budget and
+    records."""
 
     def __init__(
         self, factors: Sequence[float], privacy_budget: Sequence[float], data_size: Sequence[float]
@@ -41,7 +42,8 @@ class Grid:
 
 
 class OwnerRows:
-    """Numbers for each owner a learner has met, `width` of them in a row. Rows are made on the first meeting."""
+    """Numbers for each owner a learner has met, `width` of them in a row. Rows are made on the
+    first meeting."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -85,7 +87,8 @@ class OwnerRows:
 
 
 def payoffs(feedback: Feedback) -> Floats:
-    """(k,) utilities as shares of what the whole privacy budget is truly worth to each owner, within -1 and 1.
+    """(k,) utilities as shares of what the whole privacy budget is truly worth to each owner,
+    within -1 and 1.
 
     An owner compares only with herself, so money of any size teaches alike.
     """

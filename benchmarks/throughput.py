@@ -10,6 +10,7 @@ import simpy
 
 from benchmarks.timing import best_of
 from flmarket_sim.eventlog import ParquetLog
+from flmarket_sim.market.mail import events_scheduled
 from flmarket_sim.market.simulation import build_world, simulate
 from flmarket_sim.scenario.scenario_file import build_scenario
 
@@ -59,7 +60,7 @@ def main() -> None:
             world = worlds.pop()
             simulate(world)
             world.log.close()
-            seen.append((world.log.seq, next(world.env._eid)))
+            seen.append((world.log.seq, events_scheduled(world.env)))
 
         spent, waited = best_of(7, market, lambda bidders=bidders: bare(bidders))
         logged, simpy_events = seen[0]

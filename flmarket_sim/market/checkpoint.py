@@ -9,23 +9,22 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import heappush
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 import pydantic
 from numpy.typing import NDArray
-from simpy.events import NORMAL
 
 from flmarket_sim.errors import FlmarketError, shortened
 from flmarket_sim.eventlog.parquet_log import ADVICE, ParquetLog
 from flmarket_sim.market.bills import Bill
 from flmarket_sim.market.buyer import Buyer
-from flmarket_sim.market.mail import Letter
+from flmarket_sim.market.mail import Letter, arrivals, failing
 from flmarket_sim.market.messages import Payment
 from flmarket_sim.market.world import World
 from flmarket_sim.storage.atomic_files import disk_error, write_whole
+from flmarket_sim.strategy.behaviours.behaviour import ResumableBehaviour
 
 FORMAT: Final = 1
 NAME = "checkpoint.npz"
@@ -98,7 +97,7 @@ class Checkpoints:
         began = time.monotonic()
         if (began < self._next and not now) or not can_be_saved(world, buyers):
             return
-        if failing(world) or (bills := _money_under_way(world)) is None:
+        if failing(world.env) or (bills := _money_under_way(world)) is None:
             return
         self.log.note()
         taken = _take(world, self.log, buyers, bills)
@@ -123,33 +122,20 @@ def can_be_saved(world: World, buyers: Sequence[Buyer]) -> bool:
             buyer.broker.rule,
         ]
     known = all(one is None or _ours(one) for one in others)
-    return known and all(
-        _ours(one) or (hasattr(one, "state") and hasattr(one, "restore")) for one in behaviours
-    )
+    return known and all(_ours(one) or isinstance(one, ResumableBehaviour) for one in behaviours)
 
 
 def _ours(plugin: Any) -> bool:
     return type(plugin).__module__.startswith("flmarket_sim.")
 
 
-def failing(world: World) -> bool:
-    """Whether a process has failed at this moment: the run is about to end, and what others still do is not what would have been."""
-    return any(entry[3]._ok is False for entry in world.env._queue)
-
-
 def _money_under_way(world: World) -> list[tuple[float, Bill]] | None:
     """When which bill will be paid, in order; None if anything else is under way."""
     bills = {id(bill.payment): bill for bill in world.bills.values()}
-    found = []
-    for entry in world.env._queue:
-        event = entry[3]
-        if not event.callbacks:  # a deadline of long ago: nobody waits for it
-            continue
-        if not isinstance(event._value, Payment):
-            return None
-        if id(event) in bills:
-            found.append(entry)
-    return [(entry[0], bills[id(entry[3])]) for entry in sorted(found, key=lambda entry: entry[:3])]
+    expected = list(arrivals(world.env))
+    if not all(isinstance(arrival.message, Payment) for arrival in expected):
+        return None
+    return [(a.time, bills[id(a.event)]) for a in expected if id(a.event) in bills]
 
 
 def _take(
@@ -169,7 +155,7 @@ def _take(
     for place, (_, bill) in enumerate(bills):
         arrays |= {f"bill {place} {column}": getattr(bill, column) for column in BILL}
     for place, behaviour in enumerate([] if world.cast is None else world.cast.behaviours):
-        if hasattr(behaviour, "state"):
+        if isinstance(behaviour, ResumableBehaviour):
             arrays |= {
                 f"behaviour {place} {key}": np.asarray(value)
                 for key, value in behaviour.state().items()
@@ -206,7 +192,7 @@ def restore(checkpoint: Checkpoint, world: World, buyers: Sequence[Buyer], log: 
                 buyer.parameters = _like(buyer.parameters, arrays[f"parameters {buyer.index}"])
         for place, behaviour in enumerate([] if world.cast is None else world.cast.behaviours):
             begin = f"behaviour {place} "
-            if hasattr(behaviour, "restore"):
+            if isinstance(behaviour, ResumableBehaviour):
                 behaviour.restore(
                     {
                         key.removeprefix(begin): a
@@ -259,11 +245,10 @@ def _expect(
     ):
         raise ValueError("a bill that nobody can have sent")
     payment = Letter(world.env)
-    payment._ok, payment._value = True, Payment(float(amounts.sum()))
     bill = Bill(buyer.index, due.round, names, people, amounts, payment)
     world.bills[bill.buyer, bill.round] = bill
     payment.callbacks.append(lambda _: buyer.broker.pay(bill))
-    heappush(world.env._queue, (due.due, NORMAL, next(world.env._eid), payment))
+    payment.send_at(Payment(float(amounts.sum())), due.due)
 
 
 def _write(path: Path, checkpoint: Checkpoint) -> None:

@@ -1,4 +1,4 @@
-"""How owners judge the offers made to them: what an offer is truly worth, and why it is accepted or declined."""
+"""How owners judge the offers made to them: what an offer is worth, and why they accept or decline."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.eventlog import BROKER
 from flmarket_sim.eventlog.schema import DecisionReason, DecisionRecord
-from flmarket_sim.market.cohort_misreports import step_shares
 from flmarket_sim.market.messages import Offers
+from flmarket_sim.market.sale_value import step_shares
+from flmarket_sim.market.world import World
+from flmarket_sim.owners.valuation import covers
 
 if TYPE_CHECKING:
-    from flmarket_sim.market.owner import Cohort
+    from flmarket_sim.market.cohort import Cohort
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -23,9 +24,9 @@ Codes = NDArray[np.int8]
 class Judgement:
     """Offers as their owners see them, by rows of the bids, and the log's `decisions` about them.
 
-    value         (k,) true value of what each owner is offered to sell
-    reason        (k,) DecisionReason codes
-    accepts       whether each owner accepts by her valuation alone
+    value    (k,) true value of what each owner is offered to sell
+    reason   (k,) DecisionReason codes
+    accepts  whether each owner accepts by her valuation alone
     """
 
     def __init__(self, cohort: Cohort, offers: Offers, value: Floats, reason: Codes) -> None:
@@ -34,15 +35,11 @@ class Judgement:
         self.accepts: list[bool] = self.accepted.tolist()
         self.privacy_loss: list[float] = offers.privacy_loss.tolist()
         self.payment: list[float] = offers.payment.tolist()
-        self.decisions = cohort.world.log.table(
-            DecisionRecord(accepted=self.accepted, reason=reason, value=value),
-            round=cohort.round,
-            buyer=cohort.buyer,
-            sender=cohort.owners[offers.slots],
-            receiver=BROKER,
-        )
+        record = DecisionRecord(accepted=self.accepted, reason=reason, value=value)
+        self.decisions = cohort.table(record, cohort.participants[offers.slots])
 
     def decline(self, row: int, reason: DecisionReason) -> None:
+        """The owner of a row declines, whatever her valuation says."""
         self.reason[row], self.accepted[row] = reason, False
 
     def accept(self, row: int, privacy_loss: float, payment: float) -> None:
@@ -51,27 +48,33 @@ class Judgement:
         self.accepts[row], self.privacy_loss[row], self.payment[row] = True, privacy_loss, payment
 
 
+def rational(world: World) -> bool:
+    """Whether owners decline what pays less than its true value."""
+    return world.scenario.owners.accept == "rational"
+
+
 def judge(cohort: Cohort, offers: Offers) -> Judgement:
-    """How the owners judge the outcome of an auction. Rational owners decline what costs them more than it pays."""
+    """How the owners judge the outcome of an auction."""
     value = cohort.true_value(offers.slots, offers.privacy_loss)
     reason = np.full(len(value), DecisionReason.ACCEPTED, np.int8)
-    if cohort.world.scenario.owners.accept == "rational":
-        payment = in_one_purse(cohort, offers) if cohort.accounts else offers.payment
-        reason[payment < value * (1 - 1e-9)] = DecisionReason.BELOW_COST
+    if rational(cohort.world):
+        payment = payment_for_person(cohort, offers) if cohort.accounts else offers.payment
+        reason[~covers(payment, value)] = DecisionReason.BELOW_COST
     return Judgement(cohort, offers, value, reason)
 
 
 def undecided(cohort: Cohort, slots: Ints) -> Judgement:
-    """Before the first menu of a sale in turn: nobody has taken anything."""
+    """Before the first menu of a sale in turn: no owner has taken anything."""
     nothing = np.zeros(len(slots))
     reason = np.full(len(slots), DecisionReason.NOTHING_ON_THE_MENU, np.int8)
     return Judgement(cohort, Offers(slots, nothing, nothing), np.zeros(len(slots)), reason)
 
 
-def in_one_purse(cohort: Cohort, offers: Offers) -> Floats:
-    """Payments as owners compare them with values: a step owner has one cost for all her names, and adds up their payments."""
+def payment_for_person(cohort: Cohort, offers: Offers) -> Floats:
+    """(k,) payments to compare with values. A step owner adds up the payments to all her names,
+    because her cost is one for all of them, and splits the sum as her cost is split."""
     person = cohort.people[offers.slots]
     _, group = np.unique(person, return_inverse=True)
     size = cohort.records[offers.slots]
-    share = step_shares(cohort.world.population.family[person], person, size, offers.privacy_loss)
+    share = step_shares(cohort.world.population, person, size, offers.privacy_loss)
     return np.where(share < 1.0, np.bincount(group, offers.payment)[group] * share, offers.payment)

@@ -20,7 +20,7 @@ from flmarket_sim.eventlog import ParquetLog, read_run
 from flmarket_sim.eventlog.reader import event_parts, refuse_losses
 from flmarket_sim.eventlog.schema import KINDS, SCHEMA_VERSION
 from flmarket_sim.market import checkpoint
-from flmarket_sim.market.cohort_misreports import HONEST, Cast
+from flmarket_sim.market.behaviour_cast import HONEST, Cast
 from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.owners.population import Population
 from flmarket_sim.owners.valuation import FAMILIES

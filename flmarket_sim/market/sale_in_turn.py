@@ -1,121 +1,82 @@
-"""A sale in turn: the auction asks one owner after the other, each sees a menu and answers before the next is asked.
+"""A sale in turn: the broker offers a menu to one owner after the other, and each answers first.
 
-Such an auction has `ask(data_size, budget)`, which gives out offers and is told each choice (`settle`), `reading(bids)`, and
-`choice(reading, rows, offer)`: what an owner takes by her report (docs/seq-price.md).
+The auction gives the menus, and says what an owner takes by her report (docs/seq-price.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from simpy.events import Event
 
+from flmarket_sim.auctions.auction import Offer, SellsInTurn
 from flmarket_sim.errors import plugin_errors
-from flmarket_sim.eventlog import BROKER
 from flmarket_sim.eventlog.schema import DecisionReason, OfferRecord
-from flmarket_sim.market.judgement import undecided
+from flmarket_sim.market.cohort import Cohort
+from flmarket_sim.market.judgement import rational, undecided
 from flmarket_sim.market.mail import Inbox
 from flmarket_sim.market.messages import BidMessage, Decision, MenuMessage, Offers
-from flmarket_sim.market.owner import ALLOCATE, DECIDE, Cohort
+from flmarket_sim.market.sale_value import value_in_turn
 from flmarket_sim.owners.bids import BidBatch
-from flmarket_sim.owners.valuation import STEP
+from flmarket_sim.owners.valuation import covers
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 class MenuChoices:
-    """The choices of a cohort's owners from their menus, by rows of the bids. `sellers` are the people who have sold."""
+    """What a cohort's owners choose from their menus, by rows of the bids.
 
-    def __init__(
-        self, cohort: Cohort, auction: Any, slots: NDArray[np.int64], bids: BidBatch
-    ) -> None:
+    `sellers` are the persons who have sold something.
+    """
+
+    def __init__(self, cohort: Cohort, auction: SellsInTurn, slots: Ints, bids: BidBatch) -> None:
         self.cohort, self.auction, self.slots = cohort, auction, slots
         self.reading = auction.reading(bids)
-        self.judgement = undecided(cohort, slots)
         self.sellers: set[int] = set()
 
-    def choose(self, row: int, offer: Any) -> None:
-        """By her report she takes her favourite; a rational owner takes nothing that costs her more than it pays."""
-        slot = int(self.slots[row])
-        loss, payment, size = taken(self.auction, self.reading, offer)
-        if loss == 0.0:
-            return
-        self.cohort.sell_records(self.slots[row : row + 1], np.array([size]))
-        value = worth(self.cohort, slot, loss, size, self.sellers)
-        self.judgement.value[row] = value
-        if declines(self.cohort, payment, value):
-            self.judgement.decline(row, DecisionReason.BELOW_COST)
-            return
+    def favourite(self, offer: Offer) -> tuple[float, float, float]:
+        """Privacy loss, payment and records that the owner of an offer takes by her report."""
+        with plugin_errors("auction", self.auction.name):
+            loss, payment, size = self.auction.choice(self.reading, np.zeros(1, np.int64), offer)
+            return float(loss[0]), float(payment[0]), float(size[0])
+
+    def value(self, slot: int, records: float, loss: float) -> float:
+        """The true value of a sale, after the sales so far."""
+        people, person = self.cohort.world.population, int(self.cohort.people[slot])
+        return value_in_turn(people, person, records, loss, self.sellers)
+
+    def declines(self, payment: float, value: float) -> bool:
+        """Whether an owner declines an option that she takes by her report."""
+        return rational(self.cohort.world) and not covers(payment, value)
+
+    def sell(self, slot: int) -> None:
         self.sellers.add(int(self.cohort.people[slot]))
-        self.judgement.accept(row, loss, payment)
-
-
-def taken(auction: Any, reading: Any, offer: Any) -> tuple[float, float, float]:
-    """Privacy loss, payment and records that the owner of an offer takes by her report."""
-    with plugin_errors("auction", auction.name):
-        loss, payment, size = auction.choice(reading, np.zeros(1, np.int64), offer)
-        return float(loss[0]), float(payment[0]), float(size[0])
-
-
-def worth(cohort: Cohort, slot: int, loss: float, size: float, sellers: set[int]) -> float:
-    """What a sale is truly worth to its owner. A step owner's cost is one for all her names: nothing, once one of them has sold."""
-    people, person = cohort.world.population, int(cohort.people[slot])
-    value = float(people.value(np.array([person]), np.array([loss]))[0])
-    if people.family[person] == STEP:
-        return 0.0 if person in sellers else value
-    return value * size / float(people.data_size[person])
-
-
-def declines(cohort: Cohort, payment: float, value: float) -> bool:
-    return cohort.world.scenario.owners.accept == "rational" and payment < value * (1 - 1e-9)
-
-
-def replayed(
-    cohort: Cohort, auction: Any, bids: BidBatch, budget: Floats, slots: NDArray[np.int64], row: int
-) -> tuple[float, float, float]:
-    """Privacy loss, payment and records of a row, had the bids been these: everybody declines what costs her more than it pays, and
-    answers in time or not, as she would have."""
-    reading, deadline = auction.reading(bids), cohort.world.scenario.market.decision_deadline
-    found, sellers = (0.0, 0.0, 1.0), set[int]()
-    asking = auction.ask(bids.data_size, budget)
-    for offer in asking:
-        here = int(offer.owner[0])
-        slot = int(slots[here])
-        loss, payment, size = taken(auction, reading, offer)
-        late = cohort.delays[ALLOCATE][slot] + cohort.delays[DECIDE][slot] > deadline
-        if loss > 0.0 and (
-            late or declines(cohort, payment, worth(cohort, slot, loss, size, sellers))
-        ):
-            loss, payment = 0.0, 0.0
-        if loss > 0.0:
-            sellers.add(int(cohort.people[slot]))
-        if here == row:
-            found = (loss, payment, size)
-        asking.settle(np.array([loss]), np.array([payment]))
-    return found
 
 
 def sell_in_turn(
     cohort: Cohort,
-    auction: Any,
+    auction: SellsInTurn,
     bids: list[BidMessage],
     batch: BidBatch,
     budget: Floats,
     deadline: float,
-    too_late: Any,
+    too_late: Callable[[Any], None],
 ) -> Generator[Event, Any, tuple[Offers, list[Decision]]]:
-    """Asks every bidder in the auction's order. Whoever does not answer by her deadline takes nothing. Returns what was sold to whom,
-    by rows of the bids, and the decisions to sell."""
-    world = cohort.world
+    """Offers a menu to every bidder in the auction's order.
+
+    An owner who does not answer by her deadline takes nothing. Returns what each row of the bids sold
+    and for how much, and the decisions to sell.
+    """
     slots = np.array([bid.slot for bid in bids])
     with plugin_errors("auction", auction.name):
         choices = MenuChoices(cohort, auction, slots, batch)
         asking = auction.ask(batch.data_size, budget)
         offers = iter(asking)
-    cohort.sell_in_turn(choices.judgement, choices.choose)
+    _let_owners_choose(cohort, choices)
     loss, payment = np.zeros(len(bids)), np.zeros(len(bids))
     agreed: list[Decision] = []
     place = 0
@@ -126,9 +87,9 @@ def sell_in_turn(
             break
         row = int(offer.owner[0])
         bid = bids[row]
-        _log_offer(cohort, cohort.names[bid.slot], place, offer)
-        inbox = Inbox(world.env, too_late)
-        bid.reply.send(MenuMessage(row, offer, inbox), cohort.delays[ALLOCATE][bid.slot])
+        _log_offer(cohort, bid.slot, place, offer)
+        inbox = Inbox(cohort.world.env, too_late)
+        bid.reply.send(MenuMessage(row, offer, inbox), cohort.delays.allocation[bid.slot])
         answers: list[Decision] = yield from inbox.collect(1, deadline)
         if answers and answers[0].accepted:
             agreed.append(answers[0])
@@ -139,17 +100,57 @@ def sell_in_turn(
     return Offers(slots, loss, payment), agreed
 
 
-def _log_offer(cohort: Cohort, receiver: int, place: int, offer: Any) -> None:
-    cohort.world.log.write(
-        OfferRecord(
-            place=place,
-            money=float(offer.money[0]),
-            privacy_losses=offer.privacy_loss.tolist(),
-            payments=offer.payment[0].tolist(),
-        ),
-        time=cohort.world.env.now,
-        round=cohort.round,
-        buyer=cohort.buyer,
-        sender=BROKER,
-        receiver=receiver,
+def _let_owners_choose(cohort: Cohort, choices: MenuChoices) -> None:
+    """Each owner takes her favourite by her report; a rational owner declines it below its value."""
+    judgement = undecided(cohort, choices.slots)
+
+    def choose(row: int, offer: Offer) -> None:
+        slot = int(choices.slots[row])
+        loss, payment, records = choices.favourite(offer)
+        if loss == 0.0:
+            return
+        cohort.sell_records(choices.slots[row : row + 1], np.array([records]))
+        judgement.value[row] = value = choices.value(slot, records, loss)
+        if choices.declines(payment, value):
+            judgement.decline(row, DecisionReason.BELOW_COST)
+            return
+        choices.sell(slot)
+        judgement.accept(row, loss, payment)
+
+    cohort.sell_in_turn(judgement, choose)
+
+
+def replay_sale(
+    cohort: Cohort, auction: SellsInTurn, bids: BidBatch, budget: Floats, slots: Ints, row: int
+) -> tuple[float, float, float]:
+    """Privacy loss, payment and records of a row if the bids had been `bids`.
+
+    All owners decline what they would decline, and their answers are late if they would be late.
+    """
+    choices = MenuChoices(cohort, auction, slots, bids)
+    deadline = cohort.world.scenario.market.decision_deadline
+    sale = (0.0, 0.0, 1.0)
+    asking = auction.ask(bids.data_size, budget)
+    for offer in asking:
+        asked_row = int(offer.owner[0])
+        slot = int(slots[asked_row])
+        loss, payment, records = choices.favourite(offer)
+        late = cohort.delays.allocation[slot] + cohort.delays.decision[slot] > deadline
+        if loss > 0.0 and (late or choices.declines(payment, choices.value(slot, records, loss))):
+            loss, payment = 0.0, 0.0
+        if loss > 0.0:
+            choices.sell(slot)
+        if asked_row == row:
+            sale = (loss, payment, records)
+        asking.settle(np.array([loss]), np.array([payment]))
+    return sale
+
+
+def _log_offer(cohort: Cohort, slot: int, place: int, offer: Offer) -> None:
+    record = OfferRecord(
+        place=place,
+        money=float(offer.money[0]),
+        privacy_losses=offer.privacy_loss.tolist(),
+        payments=offer.payment[0].tolist(),
     )
+    cohort.write(record, receiver=cohort.numbers[slot])

@@ -20,17 +20,12 @@ from flmarket_sim.eventlog.round_log import RoundLog
 from flmarket_sim.eventlog.run import Run
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.learning.model import create_model
+from flmarket_sim.market.behaviour_cast import behaviour_labels
 from flmarket_sim.market.broker import Broker
 from flmarket_sim.market.buyer import Buyer
-from flmarket_sim.market.checkpoint import (
-    Checkpoint,
-    Checkpoints,
-    failing,
-    read_checkpoint,
-    restore,
-)
-from flmarket_sim.market.cohort_misreports import behaviour_labels
+from flmarket_sim.market.checkpoint import Checkpoint, Checkpoints, read_checkpoint, restore
 from flmarket_sim.market.ledger import Ledger
+from flmarket_sim.market.mail import failing
 from flmarket_sim.market.run_folder import RunFolder
 from flmarket_sim.market.world import World
 from flmarket_sim.owners.population import create_population
@@ -151,7 +146,7 @@ def simulate(
     def after_round() -> None:
         """Whatever ends the run here ends it for the files: SimPy lets others act at the same moment before it stops."""
         nonlocal ended
-        if ended or (world.log.due and failing(world)):
+        if ended or (world.log.due and failing(world.env)):
             return
         try:
             world.log.flush()

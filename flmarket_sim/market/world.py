@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from flmarket_sim.errors import ContractError, plugin_errors
 from flmarket_sim.eventlog import Log
 from flmarket_sim.learning.dataset import Dataset
+from flmarket_sim.market.behaviour_cast import Cast
 from flmarket_sim.market.bills import Bill
-from flmarket_sim.market.cohort_misreports import Cast
 from flmarket_sim.market.delays import Delay
 from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.owners.population import Population, choose_bidders, draw_money

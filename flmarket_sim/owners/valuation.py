@@ -24,6 +24,7 @@ Codes = NDArray[np.int8]
 
 FAMILIES = ("linear", "quadratic", "sqrt", "exponential", "step")
 LINEAR, QUADRATIC, SQRT, EXPONENTIAL, STEP = range(len(FAMILIES))
+ROUNDING = 1e-9  # relative
 
 
 def family_codes(family: ArrayLike) -> Codes:
@@ -71,6 +72,11 @@ def value(
     """
     unit = unit_value(codes, privacy_loss)
     return np.where(codes == STEP, unit * step_cost, rate * data_size * unit)
+
+
+def covers(payment: Floats | float, value: Floats | float) -> NDArray[np.bool_]:
+    """Whether a rational owner accepts: the payment is at least the value, up to rounding."""
+    return np.asarray(payment >= value * (1 - ROUNDING))
 
 
 def loss_for_money(

@@ -11,6 +11,7 @@ import numpy as np
 from flmarket_sim import aggregation
 from flmarket_sim.auctions.auction import records_sold
 from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.owners.valuation import covers
 from flmarket_sim.strategy.misreports import Floats
 
 
@@ -42,7 +43,7 @@ def effect(
     auction)."""
     outcome = auction.decide(bids, budget, np.random.default_rng(0))
     value = truth.value(outcome.privacy_loss, records_sold(outcome, bids))
-    accepts = outcome.payment >= value * (1 - 1e-9)
+    accepts = covers(outcome.payment, value)
     loss, payment = (
         np.where(accepts, outcome.privacy_loss, 0.0),
         np.where(accepts, outcome.payment, 0.0),

@@ -11,8 +11,8 @@ from flmarket_sim.eventlog.round_log import RoundLog
 from flmarket_sim.eventlog.schema import KINDS
 from flmarket_sim.eventlog.visibility import PARTIES, seen_by
 from flmarket_sim.market import messages, simulation
+from flmarket_sim.market.cohort_gradients import CohortGradients
 from flmarket_sim.market.mail import Inbox, Letter
-from flmarket_sim.market.owner import Gradients
 from flmarket_sim.scenario.scenario_file import build_scenario, load_scenario
 from tests.support.paths import ROOT
 
@@ -162,7 +162,7 @@ def overheard(monkeypatch):
 
     def listen(tables, rounds=2):
         found, truths = [], []
-        letter, inbox, compute = Letter.send, Inbox.send, Gradients.__init__
+        letter, inbox, compute = Letter.send, Inbox.send, CohortGradients.__init__
         with monkeypatch.context() as patch:
 
             def to_one(self, message, delay):
@@ -179,7 +179,7 @@ def overheard(monkeypatch):
 
             patch.setattr(Letter, "send", to_one)
             patch.setattr(Inbox, "send", to_many)
-            patch.setattr(Gradients, "__init__", computed)
+            patch.setattr(CohortGradients, "__init__", computed)
             scenario = build_scenario({"rounds": rounds} | tables)
             world = simulation.build_world(scenario, RoundLog(("buyer",)))
             simulation.simulate(world)

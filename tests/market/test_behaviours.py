@@ -9,7 +9,7 @@ import flmarket_sim as fm
 from flmarket_sim.auctions import Outcome
 from flmarket_sim.errors import ContractError
 from flmarket_sim.eventlog.summary import summarise
-from flmarket_sim.market import owner as owner_module
+from flmarket_sim.market import cohort_gradients
 from flmarket_sim.market.ledger import JointAccount, Ledger
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.report.run_summary import render
@@ -435,8 +435,8 @@ def test_false_names_split_an_owners_records_and_the_log_knows_the_person(market
             ).all()
         return found
 
-    original = owner_module.records
-    monkeypatch.setattr(owner_module, "records", recording)
+    original = cohort_gradients.records
+    monkeypatch.setattr(cohort_gradients, "records", recording)
     run = market(
         owners=owners_with({"name": "false-names", "identities": 3, "share": 0.5}),
         model={"name": "logistic"},

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -130,19 +130,37 @@ class Transfers(NamedTuple):
 
 
 class Behaviour(Protocol):
-    """A way to bid. Options are constructor arguments.
-
-    Two more methods are called where they exist: `learn(feedback) -> None`, and `share(feedback) ->
-    Transfers`, both after every round that asked for a report.
-
-    `state() -> dict of arrays` and `restore(dict)`, where both exist, let a market that was stopped
-    go on from its middle; a market with a behaviour that has them not is simulated again from its
-    beginning. Between rounds of one buyer nothing is pending.
-    """
+    """A way to bid. Options are constructor arguments. Further abilities are optional: see below."""
 
     name: str
 
     def report(self, view: CohortView) -> BehaviourReports: ...
+
+
+@runtime_checkable
+class LearningBehaviour(Behaviour, Protocol):
+    """A behaviour that is told what became of its reports, after every round in which it had any."""
+
+    def learn(self, feedback: Feedback) -> None: ...
+
+
+@runtime_checkable
+class SharingBehaviour(Behaviour, Protocol):
+    """A behaviour whose owners give each other money after every round in which it had reports."""
+
+    def share(self, feedback: Feedback) -> Transfers | None: ...
+
+
+@runtime_checkable
+class ResumableBehaviour(Behaviour, Protocol):
+    """A behaviour whose memory can be stored between rounds.
+
+    A stopped market with a plug-in behaviour that lacks these methods starts again from its beginning.
+    """
+
+    def state(self) -> dict[str, Any]: ...
+
+    def restore(self, state: dict[str, Any]) -> None: ...
 
 
 def check_told(name: str, told: Any, view: CohortView) -> BehaviourReports:

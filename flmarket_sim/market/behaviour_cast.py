@@ -1,0 +1,52 @@
+"""Which owners have which behaviour."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flmarket_sim.plugins import registry
+from flmarket_sim.randomness import Purpose, Streams
+from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.strategy.behaviours.behaviour import Behaviour
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int8]
+HONEST = -1  # in place of a behaviour
+
+
+def behaviour_labels(scenario: Scenario) -> tuple[str, ...]:
+    """The names of a scenario's behaviours in the log, numbered where one name occurs twice."""
+    labels: list[str] = []
+    for spec in scenario.owners.behaviours:
+        name = str(registry.behaviours.get(spec.name).name)
+        before = sum(label == name or label.startswith(f"{name}-") for label in labels)
+        labels.append(f"{name}-{before + 1}" if name in labels else name)
+    return tuple(labels)
+
+
+class Cast:
+    """Who behaves how. `code` (N,) is a position in the scenario's list of behaviours, or HONEST.
+
+    Each behaviour has an order of owners of its own, drawn by its place in the list, and takes the
+    first ones. So a larger share keeps the owners of a smaller share, and another behaviour in the
+    same place has the same owners.
+    """
+
+    def __init__(self, scenario: Scenario, streams: Streams) -> None:
+        specs, count = scenario.owners.behaviours, scenario.owners.count
+        self.streams, self.labels = streams, behaviour_labels(scenario)
+        self.behaviours: list[Behaviour] = [
+            registry.behaviours.create(spec.name, **spec.options) for spec in specs
+        ]
+        self.begins = np.array([spec.from_round for spec in specs])
+        self.code: Codes = np.full(count, HONEST, np.int8)
+        for place, spec in enumerate(specs):
+            order = streams.generator(Purpose.BEHAVIOUR, place).permutation(count)
+            free = order[self.code[order] == HONEST]
+            self.code[free[: int(np.floor(spec.share * count + 0.5))]] = place
+
+    def acting(self, owners: Ints, round_number: int) -> Codes:
+        """(n,) the behaviour by which each owner bids in a round."""
+        code = self.code[owners]
+        return np.where(self.begins[code] <= round_number, code, HONEST).astype(np.int8)

@@ -1,0 +1,84 @@
+"""The gradients of a cohort: computed and clipped together, perturbed one by one as owners send them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flmarket_sim.eventlog.schema import GradientRecord
+from flmarket_sim.market.messages import Offers
+from flmarket_sim.owners.population import Population
+from flmarket_sim.privacy import Release, noise_scale
+
+if TYPE_CHECKING:
+    from flmarket_sim.market.cohort import Cohort
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class CohortGradients:
+    """Clipped gradients of all bidders, by rows of the offers; the log compares with all of them.
+
+    There is no reference back to the cohort: these arrays are large, and only their last reader
+    should keep them alive.
+    """
+
+    def __init__(self, cohort: Cohort, parameters: Floats | None, offers: Offers) -> None:
+        world, clip = cohort.world, cohort.world.scenario.privacy.clip
+        self.key = (cohort.round, cohort.buyer)
+        self.participants = cohort.participants[offers.slots]
+        sizes = cohort.records[offers.slots].astype(np.int64)
+        self.reported_size = cohort.reports.data_size[offers.slots]
+        self.release: Release | None = None
+        norms: Any = None
+        if parameters is not None:
+            misreports = cohort.misreports
+            skipped = None if misreports is None else misreports.first_record[offers.slots]
+            rows = records(world.population, cohort.people[offers.slots], sizes, skipped)
+            raw = cohort.model.gradients(parameters, world.data, rows, sizes)
+            self.release = Release(raw, offers.privacy_loss.tolist(), clip, world.noise)
+            norms = self.release.norms
+        with np.errstate(divide="ignore"):
+            scale = noise_scale(offers.privacy_loss, clip)
+        self.sent = cohort.table(
+            GradientRecord(
+                privacy_loss=offers.privacy_loss,
+                records=sizes,
+                norm=norms,
+                clipped=None if norms is None else norms > clip,
+                noise_scale=scale,
+                bytes=0 if self.release is None else self.release.clipped[0].nbytes,
+            ),
+            self.participants,
+        )
+
+    def perturbed(self, row: int) -> Floats | None:
+        """The gradient of a row as it leaves its owner; None in a market without learning."""
+        if self.release is None:
+            return None
+        return self.release.leave(row, int(self.participants[row]), *self.key)
+
+    def true_error(self, delivered: Floats, weights: Floats) -> tuple[float, float]:
+        """Squared distance of a delivered gradient to the noiseless one of all bidders, and its bias.
+
+        For the log only: nobody in the market can know this.
+        """
+        assert self.release is not None
+        ideal = (self.reported_size / self.reported_size.sum()) @ self.release.clipped
+        bias = weights @ self.release.clipped - ideal
+        return float(np.square(delivered - ideal).sum()), float(np.square(bias).sum())
+
+
+def records(people: Population, owners: Ints, sizes: Ints, skipped: Ints | None = None) -> Ints:
+    """Row numbers of `sizes` records of each owner, one owner after the other.
+
+    They are her first records, or those that follow `skipped` others.
+    """
+    assert people.rows is not None and people.offsets is not None
+    ends = np.cumsum(sizes)
+    begin = people.offsets[owners] if skipped is None else people.offsets[owners] + skipped
+    start = np.repeat(begin - (ends - sizes), sizes)
+    return np.asarray(people.rows[start + np.arange(int(ends[-1]))])

@@ -1,0 +1,56 @@
+"""What chance decides for each asked owner in a round: delays of messages, absence, and dropouts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flmarket_sim.market.world import World
+from flmarket_sim.randomness import Purpose
+
+Ints = NDArray[np.int64]
+
+
+class OwnerDelays(NamedTuple):
+    """Seconds that each message between broker and owner takes: a list over the owners for each.
+
+    The order of the fields is the order in which the numbers are drawn, so it is part of the format.
+    """
+
+    announcement: list[float]
+    bid: list[float]
+    allocation: list[float]
+    decision: list[float]
+    model: list[float]
+    gradient: list[float]
+    payment: list[float]
+
+
+@dataclass(frozen=True)
+class OwnerDraws:
+    """The draws of n owners: their delays, who is `away`, and who drops out after she accepted."""
+
+    delays: OwnerDelays
+    away: NDArray[np.bool_]
+    drops_out: NDArray[np.bool_]
+
+    def of(self, origin: Ints) -> OwnerDraws:
+        """The draws of participants who are owners `origin`: all names of a person share hers."""
+        delays = ([seconds[slot] for slot in origin.tolist()] for seconds in self.delays)
+        return OwnerDraws(OwnerDelays(*delays), self.away[origin], self.drops_out[origin])
+
+
+def draw_owners(world: World, buyer: int, round_number: int, owners: Ints) -> OwnerDraws:
+    """Draws for the owners whom a buyer's auction asks in a round."""
+    spec, width = world.scenario.owners, len(OwnerDelays._fields) + 2
+    if world.delay.random or spec.availability < 1.0 or spec.dropout > 0.0:
+        uniform = world.streams.per_owner(Purpose.WORLD, owners, width, buyer, round_number)
+    else:
+        uniform = np.zeros((len(owners), width))
+    delays = world.delays(uniform[:, :-2].T).tolist()
+    return OwnerDraws(
+        OwnerDelays(*delays), uniform[:, -2] >= spec.availability, uniform[:, -1] < spec.dropout
+    )

@@ -1,5 +1,4 @@
-"""What reports do to everybody: the error bound as told and as it truly is, money, privacy,
-welfare. K markets at once."""
+"""The effects of reports on a market: error bounds, money, privacy and surplus."""
 
 from __future__ import annotations
 
@@ -16,12 +15,14 @@ from flmarket_sim.strategy.misreports import Floats
 
 
 @dataclass(frozen=True)
-class Effect:
-    """All (K,). Owners who would lose by their outcome decline it, as in the market.
+class MarketEffects:
+    """All columns are (K,). Owners who would lose by their outcome decline it, as in the market.
 
-    error_bound    by the records that were reported: what the broker sees
-    bound_of_data  the same weights judged by the records that owners truly have
-    spent, surplus money paid, and what of it is above the owners' true costs
+    error_bound    by the reported records: the bound that the broker computes
+    bound_of_data  the bound of the same weights for the records that owners truly have
+    spent          money paid
+    surplus        what is paid above the owners' true costs
+    privacy_sold   the sum of the privacy losses
     """
 
     error_bound: Floats
@@ -31,16 +32,15 @@ class Effect:
     privacy_sold: Floats
 
 
-def effect(
+def effects_of(
     auction: Any,
     truth: Profiles,
     bids: BidBatch,
     budget: Floats,
     rule: str = "opt-aggr",
     clip: float = 1.0,
-) -> Effect:
-    """The outcome of reports `bids` of owners who truly are `truth` (one draw of a randomised
-    auction)."""
+) -> MarketEffects:
+    """The effects of reports `bids` by owners of types `truth` (one draw of a randomised auction)."""
     outcome = auction.decide(bids, budget, np.random.default_rng(0))
     value = truth.value(outcome.privacy_loss, records_sold(outcome, bids))
     accepts = covers(outcome.payment, value)
@@ -49,7 +49,7 @@ def effect(
         np.where(accepts, outcome.payment, 0.0),
     )
     weights = aggregation.create(rule).weights(loss, bids.data_size, clip)
-    return Effect(
+    return MarketEffects(
         aggregation.error_bound(weights, loss, bids.data_size, clip),
         aggregation.error_bound(weights, loss, truth.data_size, clip),
         payment.sum(axis=1),

@@ -1,5 +1,4 @@
-"""Reports of one liar in each row, and the liars themselves: what the search moves and what it may
-not exceed."""
+"""Misreports of owners, and the owners themselves: what the search varies, and its limits."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from flmarket_sim.owners.owner_types import OwnerTypes
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-LEAST_SHARE = 1e-3  # of a true privacy budget: nobody gains by selling less than this
+LEAST_SHARE = 1e-3  # of a true privacy budget: nobody gains by a smaller sale
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Misreports:
         return Misreports(self.values[index], self.privacy_budget[index], self.data_size[index])
 
     def where(self, mask: Bools, other: Misreports) -> Misreports:
-        """These where `mask`, else the other's."""
+        """These reports where `mask`, the others elsewhere."""
         return Misreports(
             np.where(mask[..., None], self.values, other.values),
             np.where(mask, self.privacy_budget, other.privacy_budget),
@@ -40,8 +39,21 @@ class Misreports:
         )
 
     @classmethod
+    def of(cls, bids: BidBatch, owner: Ints) -> Misreports:
+        """The report of owner[k] in market k."""
+        at = np.arange(len(owner)), owner
+        return cls(bids.values[at], bids.privacy_budget[at], bids.data_size[at])
+
+    def within(self, bids: BidBatch, owner: Ints, rows: Ints | None = None) -> BidBatch:
+        """The bids, with these reports of owner[g] in market rows[g] (by default market g)."""
+        at = np.arange(len(owner)) if rows is None else rows, owner
+        values, budget, size = bids.values.copy(), bids.privacy_budget.copy(), bids.data_size.copy()
+        values[at], budget[at], size[at] = self.values, self.privacy_budget, self.data_size
+        return BidBatch(values, budget, size)
+
+    @classmethod
     def stack(cls, parts: list[Misreports]) -> Misreports:
-        """Candidates one after the other: each part (C, G, ...)."""
+        """All candidates of several parts (C, G, ...)."""
         return cls(
             np.concatenate([part.values for part in parts]),
             np.concatenate([part.privacy_budget for part in parts]),
@@ -51,7 +63,7 @@ class Misreports:
 
 @dataclass(frozen=True)
 class Liars:
-    """True types (G,) of the owners who look for a lie, and what they see of their markets.
+    """True types (G,) of the owners who misreport, and what they know of their markets.
 
     money   (G,) the buyer's budget
     rivals  (G, n - 1) unit valuations V / (d eb) that the others report
@@ -76,8 +88,8 @@ class Liars:
         samples: int = 1,
         size_certified: bool = False,
     ) -> Liars:
-        """Owner owner[g] of market g; with samples, of the markets g * samples and following.
-        Certified sizes cannot be false."""
+        """Owner owner[g] of market g; with samples, of markets g * samples and following. Owners
+        cannot misreport certified sizes."""
         rows = np.arange(len(owner)) * samples
         unit = reported.full_value[rows] / (
             reported.data_size[rows] * reported.privacy_budget[rows]
@@ -98,7 +110,7 @@ class Liars:
     def table(
         self, family: NDArray[np.int8], rate: Floats, privacy_budget: Floats, data_size: Floats
     ) -> Misreports:
-        """The report of an owner of such a type; arrays broadcast to (..., G)."""
+        """The truthful reports of owners of such types; arrays broadcast to (..., G)."""
         family, rate, budget, size = np.broadcast_arrays(family, rate, privacy_budget, data_size)
         values = OwnerTypes(family, rate, budget, size).table(self.levels)
         return Misreports(values, budget.copy(), size.copy())
@@ -107,32 +119,32 @@ class Liars:
         return self.honest(self.privacy_budget, self.data_size)
 
     def honest(self, privacy_budget: Floats, data_size: Floats) -> Misreports:
-        """True values of what such a budget and so many records can sell: only budget and size may
-        be false."""
+        """True values of smaller budgets and fewer records: only budget and size may be false."""
         values = self.types.table(self.levels, privacy_budget, data_size)
         return Misreports(values, privacy_budget, data_size)
 
-    def feasible(self, lies: Misreports) -> Misreports:
-        """Nothing above what she has, at least one record, values that rise."""
+    def feasible(self, reports: Misreports) -> Misreports:
+        """The nearest reports that owners can make: budgets and sizes of at most the true ones, at
+        least one record, and values that do not fall."""
         budget = np.clip(
-            lies.privacy_budget, LEAST_SHARE * self.privacy_budget, self.privacy_budget
+            reports.privacy_budget, LEAST_SHARE * self.privacy_budget, self.privacy_budget
         )
         least = self.data_size if self.size_certified else 1.0
-        size = np.clip(np.floor(lies.data_size), least, self.data_size)
+        size = np.clip(np.floor(reports.data_size), least, self.data_size)
         values = np.maximum.accumulate(
-            np.clip(lies.values, 0.0, 1e9 * (1.0 + self.money[:, None])), axis=-1
+            np.clip(reports.values, 0.0, 1e9 * (1.0 + self.money[:, None])), axis=-1
         )
         return Misreports(values, budget, size)
 
 
-def false_parts(liars: Liars, lies: Misreports) -> tuple[Bools, Bools, Bools]:
-    """Which part of each report (G,) is false: the values (of what is offered), the privacy budget,
-    the data size."""
-    honest = liars.honest(lies.privacy_budget, lies.data_size)
+def false_parts(liars: Liars, reports: Misreports) -> tuple[Bools, Bools, Bools]:
+    """Which part of each report (G,) is false: the values (of what is offered), the budget, the
+    size."""
+    honest = liars.honest(reports.privacy_budget, reports.data_size)
     scale = np.maximum(honest.values[..., -1:], 1e-300)
-    values = (np.abs(lies.values - honest.values) > 1e-9 * scale).any(axis=-1)
+    values = (np.abs(reports.values - honest.values) > 1e-9 * scale).any(axis=-1)
     return (
         np.asarray(values),
-        lies.privacy_budget < liars.privacy_budget * (1 - 1e-9),
-        lies.data_size < liars.data_size,
+        reports.privacy_budget < liars.privacy_budget * (1 - 1e-9),
+        reports.data_size < liars.data_size,
     )

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from flmarket_sim.auctions.play import DRAWS, Lots, Player
+from flmarket_sim.auctions.auction import Auction
+from flmarket_sim.auctions.play import DRAWS, Lots, Player, draws_numbers
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.bids import BidBatch, Profiles
 from flmarket_sim.statistics import standard_error
 from flmarket_sim.strategy.misreports import Bools, Floats, Ints, Misreports
 
-AT_ONCE = 8_192  # markets decided in one call: what lies between fits into a processor's cache
+AT_ONCE = (
+    8_192  # markets decided in one call: their intermediate results fit into a processor's cache
+)
 
 
 class Payoff:
@@ -43,28 +46,28 @@ class Payoff:
             or budget.shape != truth.shape[:1]
         ):
             raise InputError(
-                f"{len(owner)} liars with {samples} markets each need {len(owner) * samples} markets, got {truth.shape[0]} "
-                f"(reports {reported.shape}, budgets {budget.shape})"
+                f"{len(owner)} liars with {samples} markets each need {len(owner) * samples} "
+                f"markets, got {truth.shape[0]} (reports {reported.shape}, budgets {budget.shape})"
             )
         self.truth, self.reported, self.budget = truth, reported, budget
         self.owner, self.samples, self.group = owner, samples, group
         self.player = Player.of(auction, reported, budget, seed, draws)
         self._liar = np.repeat(owner, samples)
 
-    def __call__(self, lies: Misreports) -> Floats:
+    def __call__(self, reports: Misreports) -> Floats:
         """(C, G) mean utility of the liar, or of her group, under each candidate (C, G, ...)."""
-        candidates = lies.privacy_budget.shape[0]
+        candidates = reports.privacy_budget.shape[0]
         markets = self.truth.shape[0]
         per_call = markets if self.player.sampled else max(1, AT_ONCE // max(candidates, 1))
         per_call = max(self.samples, per_call // self.samples * self.samples)
-        found = np.empty((candidates, markets))
+        utility = np.empty((candidates, markets))
         for begin in range(0, markets, per_call):
             rows = np.arange(begin, min(begin + per_call, markets))
             at_once = 1 if self.player.sampled else max(1, AT_ONCE // len(rows))
             for first in range(0, candidates, at_once):
                 part = slice(first, first + at_once)
-                found[part, rows] = self._utilities(lies.at(part), rows)
-        return np.asarray(found.reshape(candidates, len(self.owner), self.samples).mean(axis=2))
+                utility[part, rows] = self._utilities(reports.at(part), rows)
+        return np.asarray(utility.reshape(candidates, len(self.owner), self.samples).mean(axis=2))
 
     def paired(
         self, one: Misreports, other: Misreports, seed: int, draws: int
@@ -79,21 +82,21 @@ class Payoff:
         error = standard_error(pairs[0] - pairs[1])
         return pairs[0].mean(axis=0), pairs[1].mean(axis=0), error
 
-    def _utilities(self, lies: Misreports, rows: Ints) -> Floats:
+    def _utilities(self, reports: Misreports, rows: Ints) -> Floats:
         """(C, len(rows)) for candidates in some of the markets."""
-        count = lies.privacy_budget.shape[0]
+        count = reports.privacy_budget.shape[0]
         liar, market = self._liar[rows], rows // self.samples
         place = np.arange(len(rows))
 
-        def told(everybody: Floats, mine: Floats) -> Floats:
+        def replaced(everybody: Floats, misreports: Floats) -> Floats:
             many = np.repeat(everybody[None, rows], count, axis=0)
-            many[:, place, liar] = mine[:, market]
+            many[:, place, liar] = misreports[:, market]
             return many.reshape(-1, *many.shape[2:])
 
         bids = BidBatch(
-            told(self.reported.values, lies.values),
-            told(self.reported.privacy_budget, lies.privacy_budget),
-            told(self.reported.data_size, lies.data_size),
+            replaced(self.reported.values, reports.values),
+            replaced(self.reported.privacy_budget, reports.privacy_budget),
+            replaced(self.reported.data_size, reports.data_size),
         )
         lots = self.player.lots(bids, np.tile(self.budget[rows], count))
         markets = np.tile(rows, count)
@@ -115,3 +118,12 @@ class Payoff:
             utility = owner.utility(loss, payment, size)
             total += np.where(chance > 0, chance * utility, 0.0)
         return total
+
+
+def require_one_outcome(auction: Auction, bids: BidBatch, budget: Floats) -> None:
+    """Refuses auctions that draw numbers."""
+    if draws_numbers(auction, bids, budget):
+        raise InputError(
+            f"auction {auction.name!r} draws numbers: "
+            "this study needs one outcome for one set of reports"
+        )

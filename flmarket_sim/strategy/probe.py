@@ -1,5 +1,5 @@
-"""The probe: for every owner of every market, the best lie that the search finds. A lower bound on
-regret, and called so."""
+"""The probe: the best report that the search finds for every owner of every market. Its gains are
+lower bounds on regret."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.statistics import Estimate, estimate
 from flmarket_sim.strategy.misreports import Bools, Floats, Liars, Misreports, false_parts
 from flmarket_sim.strategy.payoff import Payoff
-from flmarket_sim.strategy.search import STAGES, Found, best_reports
+from flmarket_sim.strategy.search import STAGES, BestReports, best_reports
 from flmarket_sim.strategy.search_effort import Effort
 
 Progress = Callable[[int, int], None]
@@ -29,12 +29,11 @@ NOTABLE = 0.01  # of cost: what counts as "can gain"
 
 @dataclass(frozen=True)
 class Probe:
-    """What lying earned, all (K, n) unless said otherwise. Every gain is a lower bound: a better
-    lie may exist.
+    """The gains of misreports, all (K, n) unless stated otherwise. A better misreport may exist.
 
     truthful_utility   expected utility when everybody tells the truth
-    best_utility       of the best report found for this owner alone, all others truthful; the
-                       truth's where none beats it
+    best_utility       that of her best report if all others tell the truth; the truth's if nothing
+                       beats it
     cost               true value of what she sells by the truth, at least that of 1/8 of her
                        privacy budget
     values (K, n, M), privacy_budget, data_size    that report
@@ -76,42 +75,32 @@ class Probe:
         return estimate((self.relative_gain > threshold).mean(axis=1))
 
     def false_parts(self) -> dict[str, Bools]:
-        """Which part of the winning report is false; all False where the truth is best."""
-        truth = self.truth
-        family, rate, eb, size = (
-            np.ravel(c) for c in (truth.family, truth.rate, truth.privacy_budget, truth.data_size)
-        )
-        nobody = np.zeros((len(rate), 0))
-        liars = Liars(family, rate, eb, size, np.zeros(len(rate)), nobody, self.values.shape[2])
-        lies = Misreports(
-            self.values.reshape(-1, self.values.shape[2]),
-            self.privacy_budget.ravel(),
-            self.data_size.ravel(),
-        )
+        """Which part of the best report is false; all False where the truth is best."""
+        types, (markets, n) = self.truth.types, self.truth.shape
+        every = np.divmod(np.arange(markets * n), n)
+        nobody = np.zeros((markets * n, 0))
+        liars = Liars(*types.at(every), np.zeros(markets * n), nobody, self.values.shape[2])
         lying = self.stage > 0
-        parts = [part.reshape(truth.shape) & lying for part in false_parts(liars, lies)]
+        reports = self.misreports().at(every)
+        parts = [part.reshape(markets, n) & lying for part in false_parts(liars, reports)]
         return dict(zip(("values", "privacy_budget", "data_size"), parts, strict=True))
 
-    def told(self, k: int, i: int) -> BidBatch:
-        """Market k as it looks when owner i tells her best lie and all others the truth: one
-        market."""
-        bids = self.truth.take(slice(k, k + 1)).bids(self.values.shape[2])
-        values, budget, size = bids.values.copy(), bids.privacy_budget.copy(), bids.data_size.copy()
-        values[0, i], budget[0, i], size[0, i] = (
-            self.values[k, i],
-            self.privacy_budget[k, i],
-            self.data_size[k, i],
-        )
-        return BidBatch(values, budget, size)
+    def misreports(self) -> Misreports:
+        """The best reports (K, n, ...), the truth where nothing beats it."""
+        return Misreports(self.values, self.privacy_budget, self.data_size)
+
+    def market_with_misreport(self, k: int, i: int) -> BidBatch:
+        """Market k when owner i makes her best report and all others tell the truth."""
+        bids = self.truth.take([k]).bids(self.values.shape[2])
+        return self.misreports().at((k, [i])).within(bids, np.array([i]))
 
     def replay(self, auction: Any, k: int, i: int) -> tuple[float, float]:
         """(truthful, lying) utility of owner i in market k, decided again."""
         truth = self.truth.take(slice(k, k + 1))
         bids = truth.bids(self.values.shape[2])
         payoff = Payoff(auction, truth, bids, self.budget[k : k + 1], np.array([i]), seed=self.seed)
-        mine = (bids.values[0, i], bids.privacy_budget[0, i], bids.data_size[0, i])
-        lie = (self.values[k, i], self.privacy_budget[k, i], self.data_size[k, i])
-        pair = Misreports(*(np.array([[a], [b]]) for a, b in zip(mine, lie, strict=True)))
+        truthful = Misreports.of(bids, np.array([i]))
+        pair = Misreports.stack([truthful.at(None), self.misreports().at((k, [i])).at(None)])
         honest, lying = payoff(pair)[:, 0]
         return float(honest), float(lying)
 
@@ -126,17 +115,19 @@ def probe(
     levels: int = 8,
     progress: Progress | None = None,
 ) -> Probe:
-    """The best unilateral misreport found for every owner of every market: over values (any table
-    that does not fall), privacy budget (at most the true one) and data size (at most the true one,
-    at least 1). `progress(done, total)` counts liars."""
+    """The best unilateral misreport found for every owner of every market.
+
+    The search varies values (any table that does not fall), privacy budget (at most the true one)
+    and data size (at most the true one, at least 1). `progress(done, total)` counts owners.
+    """
     money = check_budget(truth.bids(levels), budget)
     chunks = probe_chunks(truth, money, seed)
-    found: list[Found] = []
+    best: list[BestReports] = []
     for chunk in chunks:
-        found.append(search_chunk(auction, chunk, effort, levels))
+        best.append(search_chunk(auction, chunk, effort, levels))
         if progress is not None:
             progress(chunk.end * truth.shape[1], truth.rate.size)
-    return merge_chunks(auction, truth, money, found, seed=seed, levels=levels)
+    return merge_chunks(auction, truth, money, best, seed=seed, levels=levels)
 
 
 @dataclass(frozen=True)
@@ -165,7 +156,9 @@ def probe_chunks(truth: Profiles, budget: Floats, seed: int) -> list[ProbeChunk]
     return chunks
 
 
-def search_chunk(auction: Auction, chunk: ProbeChunk, effort: str | Effort, levels: int) -> Found:
+def search_chunk(
+    auction: Auction, chunk: ProbeChunk, effort: str | Effort, levels: int
+) -> BestReports:
     """The best report of every owner of a chunk: market by market, owner by owner."""
     markets, n = chunk.truth.shape
     rows, owner = np.repeat(np.arange(markets), n), np.tile(np.arange(n), markets)
@@ -185,23 +178,23 @@ def merge_chunks(
     auction: Auction,
     truth: Profiles,
     budget: Floats,
-    found: Sequence[Found],
+    best: Sequence[BestReports],
     *,
     seed: int,
     levels: int,
 ) -> Probe:
-    """The probe of all markets, from what the search found in each chunk."""
+    """The probe of all markets, from the best reports of each chunk."""
     with plugin_errors("auction", auction.name):
         honest, cost = expected_utility(auction, truth, truth.bids(levels), budget, seed)
 
     def whole(name: str) -> Any:
-        column = np.concatenate([getattr(chunk, name) for chunk in found])
+        column = np.concatenate([getattr(chunk, name) for chunk in best])
         return column.reshape(*truth.shape, *column.shape[1:])
 
     gain = np.maximum(whole("utility") - whole("truthful_utility"), 0.0)
     return Probe(
-        truth, budget, honest, honest + gain, measured_against(truth, cost), whole("values"), whole("privacy_budget"), whole("data_size"),
-        whole("stage"), seed,
+        truth, budget, honest, honest + gain, measured_against(truth, cost), whole("values"),
+        whole("privacy_budget"), whole("data_size"), whole("stage"), seed,
     )  # fmt: skip
 
 

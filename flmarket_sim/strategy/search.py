@@ -1,6 +1,7 @@
-"""The search for the best lie: stages of candidates, each rescored on the mechanism as deployed.
+"""The search for an owner's best report: stages of candidates, each scored on the deployed
+mechanism.
 
-What it finds is a lower bound on regret: no search can show that there is no better lie.
+What it finds is a lower bound on regret: no search can show that there is no better misreport.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ CERTAIN = 3.0  # standard errors that a gain from a sampled auction must stand a
 
 
 @dataclass(frozen=True)
-class Found:
-    """The best report of each liar (G,), the truth where nothing beats it: utilities, and the stage
-    that found it."""
+class BestReports:
+    """The best report of each liar (G,), or the truth where nothing beats it; its utility, and the
+    stage that found it."""
 
     values: Floats
     privacy_budget: Floats
@@ -56,7 +57,7 @@ class Found:
         return np.asarray(self.utility - self.truthful_utility)
 
     @property
-    def lies(self) -> Misreports:
+    def misreports(self) -> Misreports:
         return Misreports(self.values, self.privacy_budget, self.data_size)
 
 
@@ -72,13 +73,13 @@ def best_reports(
     samples: int = 1,
     group: Bools | None = None,
     start: Misreports | None = None,
-) -> Found:
-    """The best unilateral report of owner[g] in market g, while all others report what `reported`
-    says.
+) -> BestReports:
+    """The best unilateral report of owner[g] in market g, while all others report `reported`.
 
-    With samples = S, truth has G x S markets: in markets g S to g S + S - 1 owner[g] is the same
-    person, and her one report is judged by its mean. `group` (K, n) names those whose utilities are
-    summed; the liar alone by default. `start` (G, ...) are reports to begin with, beside the truth.
+    With samples = S, truth has G x S markets: owner[g] is the same person in markets g S to g S + S
+    - 1, and her one report is judged by its mean. `group` (K, n) marks the owners whose utilities
+    are summed, by default the liar alone. `start` (G, ...) are reports to begin with, beside the
+    truth.
     """
     budget = np.asarray(budget, float)
     with one_torch_thread():
@@ -101,7 +102,7 @@ def best_reports(
 
 
 class _Search:
-    """The best so far of every liar, and the best of every stage as starting points for the next."""
+    """The best report so far of every liar, and the best of every stage: starts of later stages."""
 
     def __init__(
         self, payoff: Payoff, liars: Liars, effort: Effort, rng: np.random.Generator
@@ -113,7 +114,7 @@ class _Search:
         self.stage = np.zeros(len(liars), np.int8)
         self.pool: list[tuple[Floats, Misreports]] = []
 
-    def run(self, auction: Any) -> Found:
+    def run(self, auction: Any) -> BestReports:
         effort, liars = self.effort, self.liars
         self.consider("grid", candidates.grid(liars, effort))
         self.consider("families", candidates.families(liars, effort))
@@ -135,19 +136,20 @@ class _Search:
         best = self.best.where(worth, liars.truth())
         utility = np.where(worth, self.utility, self.truthful)
         stage = np.where(worth, self.stage, 0).astype(np.int8)
-        return Found(
+        return BestReports(
             best.values, best.privacy_budget, best.data_size, utility, self.truthful, stage
         )
 
-    def consider(self, stage: str, lies: Misreports) -> Bools:
-        """Scores candidates (C, G, ...), keeps the best; says whose best moved."""
+    def consider(self, stage: str, reports: Misreports) -> Bools:
+        """Scores candidates (C, G, ...) and keeps the best. Returns the liars (G,) whose best
+        improved."""
         if self.liars.size_certified:
-            lies = self.liars.feasible(lies)
-        utility = self.payoff(lies)
+            reports = self.liars.feasible(reports)
+        utility = self.payoff(reports)
         first = utility.argmax(axis=0)
         liar = np.arange(len(self.liars))
         best = utility[first, liar]
-        chosen = lies.at((first, liar))
+        chosen = reports.at((first, liar))
         if stage not in ("refined", "polished"):
             self.pool.append((best, chosen))
         better = best > self.utility
@@ -157,17 +159,15 @@ class _Search:
         return np.asarray(better)
 
     def _starts(self, count: int) -> list[Misreports]:
-        """The `count` best of the stages' bests, for each liar her own; the truth first if there is
-        nothing else."""
+        """The `count` best reports of all stages, for each liar her own; the truth is one of them."""
         pool = [(self.truthful, self.liars.truth()), *self.pool]
         scores = np.stack([score for score, _ in pool])
         order = np.argsort(-scores, axis=0, kind="stable")[:count]
-        every = Misreports.stack([lies.at(None) for _, lies in pool])
+        every = Misreports.stack([reports.at(None) for _, reports in pool])
         return [every.at((place, np.arange(len(self.liars)))) for place in order]
 
     def _refine(self) -> None:
-        """Random steps around several starting points; a point that gets better takes larger steps,
-        else smaller ones."""
+        """Random steps around several starts. Steps grow where they succeed, and shrink elsewhere."""
         effort, liars = self.effort, self.liars
         for start in self._starts(effort.starts):
             here, height = start, self.payoff(start.at(None))[0]
@@ -186,7 +186,7 @@ class _Search:
             self.stage[moved] = STAGES.index("refined")
 
     def _polish(self) -> None:
-        """Steps along one part at a time, halved when none helps."""
+        """Steps along one part of the report at a time; they shrink when they help few liars."""
         size = 0.25
         for _ in range(self.effort.polish):
             if (
@@ -196,8 +196,8 @@ class _Search:
                 size *= 0.4
 
     def _simplify(self) -> None:
-        """Parts of a lie that it does not need are told as they are, so that a report is false only
-        where it pays."""
+        """Replaces false parts by true ones where that costs nothing, so that reports are false
+        only where it pays."""
         liars = self.liars
         whole_size, whole_budget = liars.data_size, liars.privacy_budget
         attempts: list[Callable[[Misreports], Misreports]] = [
@@ -220,8 +220,10 @@ class _Search:
             self.utility = np.where(enough, utility, self.utility)
 
     def _weigh_again(self) -> None:
-        """The winner of many noisy scores is partly lucky: truth and lie meet on fresh draws, and a
-        gain must be certain."""
+        """Judges the truth and the best report again, on fresh draws.
+
+        The best of many noisy scores is partly lucky, so a gain must be beyond chance.
+        """
         seed = self.payoff.player.seed + 1_000_003
         lying, honest, error = self.payoff.paired(self.best, self.liars.truth(), seed, FRESH_DRAWS)
         certain = lying - honest > CERTAIN * error

@@ -16,7 +16,7 @@ from flmarket_sim.experiments.task import task_key
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.strategy.misreports import Floats
 from flmarket_sim.strategy.probe import Probe, ProbeChunk, merge_chunks, probe_chunks, search_chunk
-from flmarket_sim.strategy.search import Found
+from flmarket_sim.strategy.search import BestReports
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,6 @@ def merged_probe(
     return merge_chunks(named(auction), truth, budget, found, seed=seed, levels=levels)
 
 
-def _found(columns: dict[str, list[Any]]) -> Found:
+def _found(columns: dict[str, list[Any]]) -> BestReports:
     arrays: dict[str, Any] = {name: np.array(column) for name, column in columns.items()}
-    return Found(**arrays | {"stage": arrays["stage"].astype(np.int8)})
+    return BestReports(**arrays | {"stage": arrays["stage"].astype(np.int8)})

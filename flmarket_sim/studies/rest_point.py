@@ -10,7 +10,7 @@ from pydantic import Field
 from flmarket_sim.auctions import named
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import estimate
-from flmarket_sim.strategy.market_effects import effect
+from flmarket_sim.strategy.market_effects import effects_of
 from flmarket_sim.strategy.rest_points import CYCLE, REST, UNSETTLED, best_response_dynamics
 from flmarket_sim.strategy.search_effort import effort_of
 from flmarket_sim.studies.study import (
@@ -71,8 +71,8 @@ class RestPoint:
             max_sweeps=work["max_sweeps"],
             levels=scenario.market.levels,
         )
-        before = effect(auction, truth, truth.bids(scenario.market.levels), budget, rule, clip)
-        after = effect(auction, truth, rest.reports, budget, rule, clip)
+        before = effects_of(auction, truth, truth.bids(scenario.market.levels), budget, rule, clip)
+        after = effects_of(auction, truth, rest.reports, budget, rule, clip)
         valid = np.isfinite(before.error_bound) & np.isfinite(after.bound_of_data)
         bound_of_data = np.where(valid, after.bound_of_data, np.nan)
         row: Row = {

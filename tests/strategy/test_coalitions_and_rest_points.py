@@ -7,7 +7,7 @@ import flmarket_sim as fm
 from flmarket_sim.errors import InputError
 from flmarket_sim.strategy.arbitrage import buy, price_of_the_same
 from flmarket_sim.strategy.coalitions import coalition, false_names
-from flmarket_sim.strategy.market_effects import effect
+from flmarket_sim.strategy.market_effects import effects_of
 from flmarket_sim.strategy.payoff import Payoff
 from flmarket_sim.strategy.rest_points import CYCLE, REST, UNSETTLED, best_response_dynamics
 from tests.support.profiles import random_profiles
@@ -111,7 +111,7 @@ def test_one_purchase_costs_what_it_costs_and_forgetful_owners_sell_again():
     auction = fm.auctions.create("all-in-critical")
     single = buy(auction, truth, money, 1)
     assert single.error_bound == pytest.approx(
-        effect(auction, truth, truth.bids(), money).error_bound
+        effects_of(auction, truth, truth.bids(), money).error_bound
     )
     ratio, spent = price_of_the_same(auction, truth, money, 1)
     assert ratio == pytest.approx(1.0, rel=0.02) and spent == pytest.approx(1.0, rel=0.02)

@@ -110,7 +110,9 @@ def test_the_same_seed_finds_the_same_lies_and_they_replay():
         for k, i in np.argwhere(one.stage > 0)[:10]:
             honest, lying = one.replay(auction, k, i)
             assert lying - honest == pytest.approx(one.gain[k, i], rel=1e-6, abs=1e-6 * money[k])
-            outcome = auction.decide(one.told(k, i), money[k : k + 1], np.random.default_rng(0))
+            outcome = auction.decide(
+                one.market_with_misreport(k, i), money[k : k + 1], np.random.default_rng(0)
+            )
             assert outcome.privacy_loss[0, i] <= truth.privacy_budget[k, i]
 
 

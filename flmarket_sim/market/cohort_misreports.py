@@ -17,7 +17,7 @@ from flmarket_sim.owners.bids import BidBatch, Profiles
 from flmarket_sim.owners.population import Population
 from flmarket_sim.owners.valuation import STEP
 from flmarket_sim.randomness import Purpose
-from flmarket_sim.strategy.behaviours.behaviour import BehaviourReports, CohortView, check_told
+from flmarket_sim.strategy.behaviours.behaviour import BehaviourReports, CohortView, check_reports
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -108,7 +108,7 @@ def misreport(
         )
         behaviour = cast.behaviours[place]
         with plugin_errors("behaviour", behaviour.name):
-            reports = check_told(behaviour.name, behaviour.report(view), view)
+            reports = check_reports(behaviour.name, behaviour.report(view), view)
         of = np.asarray(reports.of)
         further_slots = slots_used + np.arange(len(of) - len(first_slots))
         slots_used += len(further_slots)

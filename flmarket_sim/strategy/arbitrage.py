@@ -1,12 +1,11 @@
-"""A buyer who looks for arbitrage: one purchase split into several, and the gradients combined. The
-paper leaves the question open.
+"""A buyer who seeks arbitrage: she splits a purchase and combines the gradients.
 
-An owner who sells e_1, ..., e_k of privacy in k purchases gives k gradients with independent noise.
-Their best combination has the variance of a single sale at sqrt(e_1^2 + ... + e_k^2), less than
-that of e_1 + ... + e_k: many small sales are worse than one large one, unless prices are convex
-enough. Owners either remember (what they sold counts: they ask the increase of their valuation, up
-to what is left of their privacy budget) or forget (each purchase meets fresh owners; a broker that
-allows this sells more than they have).
+The paper leaves open whether this pays. An owner who sells e_1, ..., e_k of privacy in k purchases
+gives k gradients with independent noise. Their best combination has the variance of a single sale
+at sqrt(e_1^2 + ... + e_k^2), which is less than e_1 + ... + e_k. So many small sales are worse than
+one large sale, unless prices are convex enough. Owners either remember (past sales count: they ask
+for the increase of their valuation, up to what is left of their privacy budget) or forget (each
+purchase meets fresh owners; a broker that allows this sells more than they have).
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ def buy(
     rule: str = "opt-aggr",
     clip: float = 1.0,
 ) -> Purchase:
-    """`budget` (K,) spent in `purchases` equal parts, one after the other, on the same truthful
-    owners."""
+    """`budget` (K,) in `purchases` equal parts, in turn, from the same truthful owners."""
     sold, squared = np.zeros(truth.shape), np.zeros(truth.shape)
     spent = np.zeros(truth.shape[0])
     shares = np.arange(1, levels + 1) / levels
@@ -76,11 +74,10 @@ def price_of_the_same(
     remember: bool = True,
     rule: str = "opt-aggr",
 ) -> tuple[float, float]:
-    """(budget ratio, spending ratio): what `purchases` purchases need for the mean error bound that
-    one purchase of `budget` has.
+    """(budget ratio, spending ratio) of split purchases with the mean error bound of a single one.
 
-    Below 1 splitting is cheaper. Found by bisection on a common factor of all budgets; nan where 64
-    times the money does not do it.
+    Splitting is cheaper where a ratio is below 1. The bisection varies a common factor of all
+    budgets; the ratios are nan if 64 times the money is not enough.
     """
     single = buy(auction, truth, budget, 1, remember=remember, rule=rule)
     valid = np.isfinite(single.error_bound)
@@ -89,9 +86,9 @@ def price_of_the_same(
     target = single.error_bound[valid].mean()
 
     def error(factor: float) -> tuple[float, float]:
-        found = buy(auction, truth, factor * budget, purchases, remember=remember, rule=rule)
-        return float(found.error_bound[valid].mean()), float(
-            found.spent.sum()
+        split = buy(auction, truth, factor * budget, purchases, remember=remember, rule=rule)
+        return float(split.error_bound[valid].mean()), float(
+            split.spent.sum()
         )  # infinite if one of them is invalid now
 
     low, high = 1 / 64, 64.0

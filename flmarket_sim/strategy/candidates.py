@@ -1,5 +1,4 @@
-"""Lies worth trying. Each function gives C candidate reports for each of G liars: Misreports of
-shape (C, G, ...)."""
+"""Misreports to try. Each function gives C candidates for each of G liars: shapes (C, G, ...)."""
 
 from __future__ import annotations
 
@@ -17,13 +16,13 @@ DUST = 1e-3  # a rate that asks for next to nothing
 
 
 def grid(liars: Liars, effort: Effort) -> Misreports:
-    """Her own family at every rate, privacy budget and data size of the grid."""
+    """The liar's own family at every rate, privacy budget and data size of the grid."""
     points = np.array(list(product(effort.rates, effort.budgets, effort.sizes)))
     return _types(liars, liars.family[None, :], points)
 
 
 def families(liars: Liars, effort: Effort) -> Misreports:
-    """Every family, hers among them, at the coarser grid."""
+    """Every family, the liar's own too, at the coarser grid."""
     points = np.array(list(product(effort.other_rates, effort.other_budgets, effort.other_sizes)))
     parts = [
         _types(liars, np.full((1, len(liars)), code, np.int8), points)
@@ -33,20 +32,16 @@ def families(liars: Liars, effort: Effort) -> Misreports:
 
 
 def shapes(liars: Liars, effort: Effort) -> Misreports:
-    """Tables that no family has: one height up to a level and another above it, all of the buyer's
-    money among them.
-
-    With a jump at the last level this is a flat table.
-    """
+    """Tables that no family has: one height up to a level, another above it, and flat tables. One
+    of the heights is all of the buyer's money."""
     full = liars.truth().values[:, -1]
     heights = np.stack([factor * full for factor in effort.heights] + [liars.money])
     level = np.arange(1, liars.levels + 1)
     tables = []
     for low, high in product(range(len(heights)), repeat=2):
-        for jump in level if low != high else level[-1:]:
-            below, above = np.minimum(heights[low], heights[high]), heights[high]
-            tables.append(np.where(level <= jump, below[:, None], above[:, None]) if low != high else np.repeat(
-                heights[low][:, None], liars.levels, axis=1))  # fmt: skip
+        below, above = np.minimum(heights[low], heights[high])[:, None], heights[high][:, None]
+        jumps = level if low != high else [0]
+        tables += [np.where(level <= jump, below, above) for jump in jumps]
     values = np.stack(_distinct(tables))
     whole = (
         np.broadcast_to(liars.privacy_budget, values.shape[:2]),
@@ -56,8 +51,8 @@ def shapes(liars: Liars, effort: Effort) -> Misreports:
 
 
 def neighbours(liars: Liars, effort: Effort) -> Misreports:
-    """Her own curve scaled so that her unit valuation lies just below, or just above, each rival's;
-    three budgets."""
+    """The liar's own curve at three budgets, scaled so that her unit valuation is just below, or
+    just above, each rival's."""
     parts = []
     unit = liars.truth().values[:, -1] / (liars.data_size * liars.privacy_budget)
     factor = liars.rivals.T / np.maximum(unit, 1e-300)  # (n - 1, G)
@@ -79,8 +74,8 @@ def neighbours(liars: Liars, effort: Effort) -> Misreports:
 
 
 def at_random(liars: Liars, count: int, rng: np.random.Generator) -> Misreports:
-    """Another family or rate, a smaller budget, fewer records, crooked levels, a level at a wild
-    price: by lot."""
+    """Random misreports: other families or rates, smaller budgets, fewer records, distorted levels,
+    and levels at extreme prices."""
     shape = (count, len(liars))
     own = rng.random(shape) < 0.5
     family = np.where(own, liars.family, rng.integers(0, len(FAMILIES), shape)).astype(np.int8)
@@ -89,8 +84,8 @@ def at_random(liars: Liars, count: int, rng: np.random.Generator) -> Misreports:
         rng.random(shape) < 0.5, 1.0, rng.uniform(0.05, 1.0, shape)
     )
     size = liars.data_size * np.where(rng.random(shape) < 0.7, 1.0, rng.uniform(0.05, 1.0, shape))
-    lies = liars.table(family, rate, budget, np.maximum(np.floor(size), 1.0))
-    values = lies.values
+    reports = liars.table(family, rate, budget, np.maximum(np.floor(size), 1.0))
+    values = reports.values
     crooked = rng.random(shape) < 0.35
     bent = values * np.exp(0.6 * rng.standard_normal(values.shape))
     values = np.where(crooked[..., None], bent, values)
@@ -99,13 +94,13 @@ def at_random(liars: Liars, count: int, rng: np.random.Generator) -> Misreports:
     jump = np.exp(rng.uniform(np.log(2.0), np.log(1e6), shape))
     above = np.arange(liars.levels) >= level[..., None]
     values = np.where(wild[..., None] & above, values * jump[..., None], values)
-    return liars.feasible(Misreports(values, lies.privacy_budget, lies.data_size))
+    return liars.feasible(Misreports(values, reports.privacy_budget, reports.data_size))
 
 
 def around(
     liars: Liars, best: Misreports, scale: Floats, count: int, rng: np.random.Generator
 ) -> Misreports:
-    """Reports near the best one: everything, or one part of it, moved by `scale` (G,) or so."""
+    """Reports near the best one: all of it, or one part, moved by about `scale` (G,)."""
     shape = (count, len(liars))
     part = rng.integers(0, 5, shape)
 
@@ -120,16 +115,15 @@ def around(
     )
     budget = best.privacy_budget * moves((2, 4))
     size = best.data_size * moves((3, 4))
-    follows = np.isin(part, (2, 3)) & (
-        rng.random(shape) < 0.5
-    )  # values of the smaller offer, not of the old one
+    # Half of the smaller offers have smaller values, too.
+    follows = np.isin(part, (2, 3)) & (rng.random(shape) < 0.5)
     smaller = budget / best.privacy_budget * (size / best.data_size)
     values = np.where(follows[..., None], values * smaller[..., None], values)
     return liars.feasible(Misreports(values, budget, size))
 
 
 def steps(liars: Liars, best: Misreports, size_of_step: float) -> Misreports:
-    """One step up and one down along each part of the best report: all values, budget, records,
+    """One step up and one down along each part of the best report: all values, budget, records, and
     each level alone."""
     parts: list[Misreports] = []
     up_down = (np.exp(size_of_step), np.exp(-size_of_step))
@@ -145,17 +139,16 @@ def steps(liars: Liars, best: Misreports, size_of_step: float) -> Misreports:
         for factor in up_down:
             values = best.values.copy()
             values[:, m] *= factor
-            if factor < 1.0:  # what lies below must not stand in the way
+            if factor < 1.0:  # what reports below must not stand in the way
                 values[:, :m] = np.minimum(values[:, :m], values[:, m : m + 1])
             parts.append(Misreports(values, best.privacy_budget, best.data_size))
     return liars.feasible(Misreports.stack([part.at(None) for part in parts]))
 
 
 def _types(liars: Liars, family: NDArray[np.int8], points: Floats) -> Misreports:
-    """Reports of types (rate factor, budget share, size share), one a row of `points`.
+    """Reports of types (rate factor, budget share, size share), one for each row of `points`.
 
-    A step owner's true cost is that of her true size and budget; a share of it is what her own
-    smaller type would say.
+    A step owner's cost follows the reported type: that is the report of a smaller owner.
     """
     rate, budget, size = (points[:, j : j + 1] for j in range(3))
     records = np.maximum(np.floor(size * liars.data_size), 1.0)
@@ -163,7 +156,7 @@ def _types(liars: Liars, family: NDArray[np.int8], points: Floats) -> Misreports
 
 
 def _distinct(tables: list[Floats]) -> list[Floats]:
-    """Tables that rise, each once."""
+    """Each table once; tables count as equal if they agree once they are made to rise."""
     seen: dict[bytes, Floats] = {}
     for table in tables:
         seen.setdefault(np.maximum.accumulate(table, axis=1).tobytes(), table)

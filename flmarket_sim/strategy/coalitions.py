@@ -1,4 +1,4 @@
-"""Owners who misreport together: coalitions that share their gain, and owners with several names."""
+"""Owners who misreport together: coalitions, and owners with several names."""
 
 from __future__ import annotations
 

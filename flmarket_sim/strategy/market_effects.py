@@ -40,7 +40,7 @@ def effects_of(
     rule: str = "opt-aggr",
     clip: float = 1.0,
 ) -> MarketEffects:
-    """The effects of reports `bids` by owners of types `truth` (one draw of a randomised auction)."""
+    """The effects of reports `bids` by owners of types `truth`, in one draw of the auction."""
     outcome = auction.decide(bids, budget, np.random.default_rng(0))
     value = truth.value(outcome.privacy_loss, records_sold(outcome, bids))
     accepts = covers(outcome.payment, value)

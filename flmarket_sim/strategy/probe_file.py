@@ -1,5 +1,4 @@
-"""Probes in Parquet: one row an owner, with the winning lie, so that any row can be replayed years
-later."""
+"""Probes in Parquet: one row for each owner with her best report, which can be replayed."""
 
 from __future__ import annotations
 
@@ -37,8 +36,7 @@ NUMBERS = pa.schema(
 
 
 def table(probe: Probe, facts: dict[str, Any] | None = None) -> pa.Table:
-    """One row an owner of a market. `facts` (auction, scenario, effort, seed, ...) go to the file's
-    metadata."""
+    """One row for each owner of a market. `facts` (auction, seed, ...) become metadata."""
     markets, n = probe.truth.shape
     truth = probe.truth
     false = probe.false_parts()
@@ -89,29 +87,30 @@ def write_probe(probe: Probe, path: str | Path, facts: dict[str, Any] | None = N
 def read_probe(path: str | Path) -> tuple[Probe, dict[str, Any]]:
     """The probe of a file, ready to be replayed, and the facts that were written with it."""
     try:
-        found = read_parquet(Path(path), NUMBERS)
-        metadata = found.schema.metadata or {}
+        stored = read_parquet(Path(path), NUMBERS)
+        metadata = stored.schema.metadata or {}
         facts = json.loads(metadata[b"facts"])
-        markets = int(found.column("market").to_numpy().max()) + 1
-        n = found.num_rows // markets
+        markets = int(stored.column("market").to_numpy().max()) + 1
+        n = stored.num_rows // markets
 
-        if n * markets != found.num_rows or not isinstance(facts, dict):
+        if n * markets != stored.num_rows or not isinstance(facts, dict):
             raise ValueError("its rows are not the owners of whole markets")
 
         def square(name: str) -> Any:
-            column = found.column(name).to_numpy(zero_copy_only=False).reshape(markets, n)
+            column = stored.column(name).to_numpy(zero_copy_only=False).reshape(markets, n)
             if not np.isfinite(column).all():
                 raise ValueError(f"{name} has values that are not finite")
             return column
 
-        told = np.stack(found.column("told_values").to_pylist()).reshape(markets, n, -1)
+        values = np.stack(stored.column("told_values").to_pylist()).reshape(markets, n, -1)
         stage = np.array(
-            [STAGES.index(name) for name in found.column("stage").to_pylist()], np.int8
+            [STAGES.index(name) for name in stored.column("stage").to_pylist()], np.int8
         ).reshape(markets, n)
-        families = np.array(found.column("family").to_pylist()).reshape(markets, n)
+        families = np.array(stored.column("family").to_pylist()).reshape(markets, n)
         truth = Profiles(families, square("rate"), square("privacy_budget"), square("data_size"))
         probe = Probe(
-            truth, square("budget")[:, 0].copy(), square("truthful_utility"), square("best_utility"), square("cost"), told,
+            truth, square("budget")[:, 0].copy(), square("truthful_utility"),
+            square("best_utility"), square("cost"), values,
             square("told_privacy_budget"), square("told_data_size"), stage, int(facts["seed"]),
         )  # fmt: skip
         bids = BidBatch(probe.values, probe.privacy_budget, probe.data_size)
@@ -119,7 +118,8 @@ def read_probe(path: str | Path) -> tuple[Probe, dict[str, Any]]:
         if not (probe.cost > 0).all():
             raise ValueError("cost has values that are not positive")
     except (
-        OSError, pa.ArrowException, KeyError, ValueError, TypeError, OverflowError, RecursionError, FlmarketError
+        OSError, pa.ArrowException, KeyError, ValueError, TypeError, OverflowError,
+        RecursionError, FlmarketError,
     ) as error:  # fmt: skip
         raise InputError(f"{path} is not the file of a probe: {shortened(str(error))}") from None
     return probe, facts

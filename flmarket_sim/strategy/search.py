@@ -159,7 +159,7 @@ class _Search:
         return np.asarray(better)
 
     def _starts(self, count: int) -> list[Misreports]:
-        """The `count` best reports of all stages, for each liar her own; the truth is one of them."""
+        """The `count` best reports of all stages and the truth, for each liar her own."""
         pool = [(self.truthful, self.liars.truth()), *self.pool]
         scores = np.stack([score for score, _ in pool])
         order = np.argsort(-scores, axis=0, kind="stable")[:count]
@@ -167,7 +167,7 @@ class _Search:
         return [every.at((place, np.arange(len(self.liars)))) for place in order]
 
     def _refine(self) -> None:
-        """Random steps around several starts. Steps grow where they succeed, and shrink elsewhere."""
+        """Random steps around several starts; they grow where they succeed, else they shrink."""
         effort, liars = self.effort, self.liars
         for start in self._starts(effort.starts):
             here, height = start, self.payoff(start.at(None))[0]

@@ -12,7 +12,7 @@ from flmarket_sim.owners.valuation import FAMILIES
 from flmarket_sim.plugins import registry
 from flmarket_sim.scenario.scenario_file import load_scenario, parse_scenario
 from flmarket_sim.strategy.behaviours import CohortView, Feedback
-from flmarket_sim.strategy.behaviours.behaviour import check_told
+from flmarket_sim.strategy.behaviours.behaviour import check_reports
 from flmarket_sim.strategy.behaviours.coalition import settled
 from flmarket_sim.strategy.behaviours.strategy_grid import OwnerRows
 from tests.support.paths import ROOT
@@ -56,7 +56,7 @@ def test_every_behaviour_tells_what_its_owners_can(name, n):
     for seed in range(3):
         seen = view(n, (0,) if n == 1 else (0, 2, 5), seed=seed)
         behaviour = registry.behaviours.create(name, **OPTIONS.get(name, {}))
-        told = check_told(name, behaviour.report(seen), seen)
+        told = check_reports(name, behaviour.report(seen), seen)
         zero = np.zeros(len(seen.owners))
         for after in ("learn", "share"):
             getattr(behaviour, after, lambda feedback: None)(Feedback(seen, zero, zero, zero))

@@ -1,4 +1,4 @@
-"""Behaviours: what owners tell the market, one file an idea. `registry.behaviours` has their names."""
+"""Behaviours: how owners report, one idea a file. `registry.behaviours` has their names."""
 
 from flmarket_sim.strategy.behaviours.behaviour import (
     Behaviour,

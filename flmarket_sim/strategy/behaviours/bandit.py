@@ -1,4 +1,4 @@
-"""Bandits that keep the mean payoff of each strategy: epsilon-greedy, and upper confidence bounds."""
+"""Bandits, which remember the mean payoff of each strategy: epsilon-greedy and UCB."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Width = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 class Bandit:
     """Each owner tries every strategy of a grid once, then mostly plays the one that paid her best.
 
-    "epsilon-greedy" plays a strategy by lot with chance `epsilon`; "ucb" plays the largest mean +
+    "epsilon-greedy" plays a random strategy with chance `epsilon`; "ucb" plays the largest mean +
     width sqrt(2 ln t / plays).
     """
 
@@ -66,7 +66,7 @@ class Bandit:
         )
         chosen = np.where(explore, lot.argmax(axis=1), chosen)
         self.pending.keep(view, chosen)
-        return self.grid.told(view, chosen)
+        return self.grid.reports(view, chosen)
 
     def learn(self, feedback: Feedback) -> None:
         chosen = self.pending.take(feedback.view)

@@ -1,8 +1,8 @@
-"""What a behaviour is to the market: `report(view) -> BehaviourReports`, and if it likes
-`learn(feedback)` and `share(feedback)`.
+"""The contract of behaviours: `report(view) -> BehaviourReports`, and optionally `learn` and
+`share`.
 
-One object serves all owners of a behaviour, over all rounds and buyers, so whatever it remembers is
-by owner number. It speaks for the k of them who are asked in a round and there, as arrays.
+One object serves all owners of a behaviour, in all rounds and for all buyers, so its memory is
+indexed by owner number. It reports for its k owners who bid in a round, as arrays.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ TOLERANCE = 1e-9  # relative: rounding, not rules
 
 @dataclass(frozen=True)
 class CohortView:
-    """What a behaviour sees before its k owners bid.
+    """What a behaviour knows before its k owners bid.
 
     owners      (k,) their numbers
-    slots       (k,) their columns among the n asked
+    slots       (k,) their columns among the n owners of the round
     budget      the announced money
     auction     the mechanism, which is public
     rng         random numbers of this behaviour, buyer and round
-    asked       (1, n) true types of all who are asked and have privacy left: for behaviours that
-                are informed
-    truthful    (1, n, M) what these would bid by the truth
-    population  all owners: the prior of behaviours that know no more
+    asked       (1, n) true types of all owners of the round with privacy left, for informed
+                behaviours
+    truthful    (1, n, M) their truthful bids
+    population  all owners: the prior of less informed behaviours
 
-    Privacy budgets are what the owners' lifetime budgets leave of them. (A step owner with a
-    smaller budget has a higher rate here: what she loses by selling anything stays the same.)
+    Privacy budgets are what the lifetime budgets leave. A step owner with a smaller budget has a
+    higher rate here, so that her cost of selling anything stays the same.
     """
 
     round: int
@@ -65,7 +65,7 @@ class CohortView:
 
     @property
     def values(self) -> Floats:
-        """(k, M) what they would ask by the truth."""
+        """(k, M) their true values."""
         return np.asarray(self.truthful.values[0, self.slots])
 
     @property
@@ -79,9 +79,15 @@ class CohortView:
         return np.asarray(self.truthful.data_size[0, self.slots])
 
     def valued(self, privacy_budget: Floats, data_size: Floats) -> Floats:
-        """(k, M) their true values at M equal shares of another budget (k,), on another number of
-        records (k,)."""
-        return self.truth.types.at(0).table(self.levels, privacy_budget, data_size)
+        """(k, M) their true values at M equal shares of other budgets (k,), on other data sizes
+        (k,)."""
+        types = self.truth.types.at(0)
+        # The step cost is the product rate * (records * budget): logs have its very last bit.
+        whole = types._replace(
+            data_size=types.data_size * types.privacy_budget,
+            privacy_budget=np.ones_like(types.privacy_budget),
+        )
+        return whole.table(self.levels, privacy_budget, data_size)
 
 
 @dataclass(frozen=True)
@@ -89,10 +95,10 @@ class BehaviourReports:
     """What the k owners of a view report, in r rows.
 
     values, privacy_budget, data_size   (r, M), (r,), (r,) as in a BidBatch
-    of       (r,) whose report a row is: a position in the view. None: one row an owner, in order.
-             Several rows of an owner are as many names of hers, which offer different records of
-             her own; she appears at least once
-    family, rate   (r,) what the report pretends to be, if anything: only for the log
+    of            (r,) the owner of each row: a position in the view. None means one row for each
+                  owner, in order. Several rows of an owner are names of hers that offer different
+                  records; every owner has at least one row
+    family, rate  (r,) the type that a report pretends, if any: only for the log
     """
 
     values: Floats
@@ -105,13 +111,12 @@ class BehaviourReports:
 
 @dataclass(frozen=True)
 class Feedback:
-    """What became of the bids of a view, each (k,): what each owner knows of herself, once the
-    round's gradients are in.
+    """What became of the bids of a view, each (k,): what owners know once the gradients are in.
 
-    privacy_loss  what she sold; the largest over her names, whose records differ; 0 if she
-                  delivered nothing
+    privacy_loss  what she sold; the largest over her names, whose records differ; 0 without a
+                  gradient
     payment       what she gets for it
-    utility       payment minus what it was truly worth to her
+    utility       payment minus its true value to her
     """
 
     view: CohortView
@@ -121,8 +126,7 @@ class Feedback:
 
 
 class Transfers(NamedTuple):
-    """Money between owners, beside the market: payer (t,) gives payee (t,) an amount (t,). Owner
-    numbers of the view."""
+    """Money between owners, outside the market: payer (t,) gives payee (t,) an amount (t,)."""
 
     payer: Ints
     payee: Ints
@@ -130,7 +134,7 @@ class Transfers(NamedTuple):
 
 
 class Behaviour(Protocol):
-    """A way to bid. Options are constructor arguments. Further abilities are optional: see below."""
+    """A way to bid. Options are constructor arguments; the abilities below are optional."""
 
     name: str
 
@@ -139,14 +143,14 @@ class Behaviour(Protocol):
 
 @runtime_checkable
 class LearningBehaviour(Behaviour, Protocol):
-    """A behaviour that is told what became of its reports, after every round in which it had any."""
+    """A behaviour that learns the outcome of its reports after every round."""
 
     def learn(self, feedback: Feedback) -> None: ...
 
 
 @runtime_checkable
 class SharingBehaviour(Behaviour, Protocol):
-    """A behaviour whose owners give each other money after every round in which it had reports."""
+    """A behaviour whose owners give each other money after every round."""
 
     def share(self, feedback: Feedback) -> Transfers | None: ...
 
@@ -155,7 +159,7 @@ class SharingBehaviour(Behaviour, Protocol):
 class ResumableBehaviour(Behaviour, Protocol):
     """A behaviour whose memory can be stored between rounds.
 
-    A stopped market with a plug-in behaviour that lacks these methods starts again from its beginning.
+    A stopped market with a plug-in behaviour that lacks these methods starts again.
     """
 
     def state(self) -> dict[str, Any]: ...
@@ -163,9 +167,9 @@ class ResumableBehaviour(Behaviour, Protocol):
     def restore(self, state: dict[str, Any]) -> None: ...
 
 
-def check_told(name: str, told: Any, view: CohortView) -> BehaviourReports:
-    """The report with every array in place, refused if an owner cannot make it: shapes, true
-    budgets and records."""
+def check_reports(name: str, reports: Any, view: CohortView) -> BehaviourReports:
+    """The report as complete arrays; refused if its owners cannot make it (shapes, budgets,
+    records)."""
     k, levels = len(view.owners), view.levels
 
     def refuse(why: str) -> ContractError:
@@ -173,11 +177,12 @@ def check_told(name: str, told: Any, view: CohortView) -> BehaviourReports:
 
     try:
         values, budget, size = (
-            np.asarray(a, np.float64) for a in (told.values, told.privacy_budget, told.data_size)
+            np.asarray(a, np.float64)
+            for a in (reports.values, reports.privacy_budget, reports.data_size)
         )
-        of = np.arange(k) if told.of is None else np.asarray(told.of, np.int64)
-        family = None if told.family is None else valuation.family_codes(told.family)
-        rate = None if told.rate is None else np.asarray(told.rate, np.float64)
+        of = np.arange(k) if reports.of is None else np.asarray(reports.of, np.int64)
+        family = None if reports.family is None else valuation.family_codes(reports.family)
+        rate = None if reports.rate is None else np.asarray(reports.rate, np.float64)
     except (AttributeError, TypeError, ValueError, InputError) as error:
         raise refuse(f"the report is not a BehaviourReports of numbers ({error})") from None
     rows = len(of)
@@ -214,7 +219,7 @@ def check_told(name: str, told: Any, view: CohortView) -> BehaviourReports:
 
 
 def check_transfers(name: str, transfers: Any, view: CohortView) -> Transfers:
-    """Refuses money from or to others than the owners of the view, and amounts that are none."""
+    """Refuses transfers from or to other owners, and amounts that are negative or not finite."""
     payer, payee = np.asarray(transfers.payer, np.int64), np.asarray(transfers.payee, np.int64)
     amount = np.asarray(transfers.amount, np.float64)
     if not payer.shape == payee.shape == amount.shape or amount.ndim != 1:

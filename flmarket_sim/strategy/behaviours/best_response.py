@@ -1,5 +1,4 @@
-"""The best report by search: against the bidders as they truly are, or against bidders drawn from
-the population."""
+"""The best report by search: against the true bidders, or against bidders of the population."""
 
 from __future__ import annotations
 
@@ -18,12 +17,11 @@ Samples = Annotated[int, Field(ge=1, le=1000)]
 
 
 class BestResponse:
-    """Searches the report that pays best if the others tell the truth; `knows` their types
-    ("others") or the "prior" alone.
+    """Reports what pays best if all others tell the truth, by search.
 
-    With the prior, one report has to do well on average in `samples` markets of owners drawn by
-    lot. Every owner thinks that she is the only liar, and answers to what she believes; she cannot
-    know who will be away.
+    `knows` is "others" (their true types) or "prior" (the population). With the prior, one report
+    must do well on average in `samples` markets of random owners. Every owner believes that she is
+    the only liar, and does not know who will be absent.
     """
 
     name = "best-response"
@@ -37,7 +35,7 @@ class BestResponse:
     def report(self, view: CohortView) -> BehaviourReports:
         samples = 1 if self.knows == "others" else self.samples
         markets = _markets(view) if self.knows == "others" else _imagined(view, samples)
-        found = best_reports(
+        best = best_reports(
             view.auction,
             markets,
             markets.bids(view.levels),
@@ -47,7 +45,7 @@ class BestResponse:
             seed=int(view.rng.integers(2**31)),
             samples=samples,
         )
-        return BehaviourReports(found.values, found.privacy_budget, found.data_size)
+        return BehaviourReports(best.values, best.privacy_budget, best.data_size)
 
 
 def _markets(view: CohortView) -> Profiles:
@@ -56,8 +54,7 @@ def _markets(view: CohortView) -> Profiles:
 
 
 def _imagined(view: CohortView, samples: int) -> Profiles:
-    """(k samples, n) markets with the liar in her own column and owners drawn by lot, but not
-    herself, in the others."""
+    """(k samples, n) markets with the liar in her own column and random other owners elsewhere."""
     people, k, n = view.population, len(view.owners), view.asked.shape[1]
     chosen: Ints = np.repeat(view.owners, samples * n).reshape(k, samples, n)
     for me, slot, markets in zip(view.owners.tolist(), view.slots.tolist(), chosen, strict=True):
@@ -69,7 +66,7 @@ def _imagined(view: CohortView, samples: int) -> Profiles:
             )
             market[np.arange(n) != slot] = others + (others >= me)
     drawn = people.profiles(chosen.reshape(k * samples, n))
-    row, mine = np.arange(k * samples), np.repeat(view.slots, samples)
+    row, slot_of_liar = np.arange(k * samples), np.repeat(view.slots, samples)
     columns = []
     for drawn_column, true_column in (
         (drawn.family, view.asked.family),
@@ -78,6 +75,6 @@ def _imagined(view: CohortView, samples: int) -> Profiles:
         (drawn.data_size, view.asked.data_size),
     ):
         column = drawn_column.copy()
-        column[row, mine] = true_column[0, mine]
+        column[row, slot_of_liar] = true_column[0, slot_of_liar]
         columns.append(column)
     return Profiles(*columns)

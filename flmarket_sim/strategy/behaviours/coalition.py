@@ -1,4 +1,4 @@
-"""Owners who bid as one and share what that brings."""
+"""Owners who bid together and share the gain."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ Turns = Annotated[int, Field(ge=1, le=100)]
 
 
 class Coalition:
-    """Those of its owners who are asked in a round form groups of up to `size`, and bid for the sum
-    of their utilities.
+    """Groups of up to `size` owners of a round, who bid for the sum of their utilities.
 
-    The members of a group find a joint report in turns: each in turn takes the report that is best
-    for all of them together, given what the others of the group said so far, with bidders outside
-    telling the truth; `turns` times around. When the round is over and they earned more than the
-    truth would have brought them, by their own reckoning, the gain is shared equally.
+    The members of a group find a joint report in turns, `turns` times around: each takes the report
+    that is best for all of them, given the reports of the group so far and the truth of all others.
+    If they earn more than the truth would have earned by their own expectation, they share the gain
+    equally.
     """
 
     name = "coalition"
@@ -43,7 +42,8 @@ class Coalition:
         self.expected: dict[tuple[int, int], Floats] = {}
 
     def groups(self, view: CohortView) -> list[Ints]:
-        """Positions in the view, group by group; whoever is left alone has nobody to bid with."""
+        """Positions in the view, group by group; the last group may have one member, who has no
+        partner."""
         return [
             np.arange(begin, min(begin + self.size, len(view.owners)))
             for begin in range(0, len(view.owners), self.size)
@@ -63,21 +63,19 @@ class Coalition:
             members = np.array([group[turn % self.size] for group in acting])
             markets = view.asked.take(np.zeros(len(acting), np.int64))
             together = np.zeros(markets.shape, np.bool_)
-            told = [
+            reports = [
                 np.repeat(a, len(acting), axis=0)
                 for a in (view.truthful.values, *_columns(view.truthful))
             ]
-            for row, group in enumerate(
-                acting
-            ):  # a group knows what its own members say, and believes the rest
+            for row, group in enumerate(acting):
                 columns = view.slots[group]
                 together[row, columns] = True
-                for everybody, ours in zip(told, (values, budget, size), strict=True):
+                for everybody, ours in zip(reports, (values, budget, size), strict=True):
                     everybody[row, columns] = ours[group]
-            found = best_reports(
+            best = best_reports(
                 view.auction,
                 markets,
-                BidBatch(*told),
+                BidBatch(*reports),
                 np.repeat(money, len(acting)),
                 view.slots[members],
                 effort=self.effort,
@@ -86,9 +84,9 @@ class Coalition:
                 start=Misreports(values[members], budget[members], size[members]),
             )
             values[members], budget[members], size[members] = (
-                found.values,
-                found.privacy_budget,
-                found.data_size,
+                best.values,
+                best.privacy_budget,
+                best.data_size,
             )
         return BehaviourReports(values, budget, size)
 
@@ -108,7 +106,7 @@ class Coalition:
 
 
 def settled(people: list[int], owed: list[float]) -> list[tuple[int, int, float]]:
-    """Payments (payer, payee, amount) that give everybody what she is owed; the debts sum to zero."""
+    """Payments (payer, payee, amount) that settle what everybody is owed; `owed` sums to zero."""
     debtors = [[person, -amount] for person, amount in zip(people, owed, strict=True) if amount < 0]
     moves = []
     for person, amount in zip(people, owed, strict=True):

@@ -20,10 +20,8 @@ Part = Annotated[float, Field(gt=0, le=1)]
 def distorted(
     view: CohortView, factor: Floats, budget_share: Floats, size_share: Floats
 ) -> BehaviourReports:
-    """True values times `factor`, for shares of the true budget and of the records; each (k,).
-
-    Records are whole, and one is the least.
-    """
+    """True values times `factor`, for shares of the true budget and of the records (whole, at least
+    1); each (k,)."""
     budget = view.privacy_budget * budget_share
     size = np.maximum(1.0, np.floor(view.data_size * size_share))
     same = (budget_share == 1.0) & (size == view.data_size)
@@ -37,7 +35,7 @@ def distorted(
 
 
 class Truthful:
-    """Reports what is true: for naming a share of the owners that others are compared with."""
+    """Reports the truth: a named share of owners for comparison."""
 
     name = "truthful"
 
@@ -60,8 +58,7 @@ class Scale:
 
 
 class Shade:
-    """Reports a share of her privacy budget, of her records, or of both, with true values for what
-    is left."""
+    """Reports a share of her privacy budget or records, with true values of what is left."""
 
     name = "shade"
 

@@ -29,12 +29,12 @@ Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Exp3:
-    """Each owner keeps a weight for every strategy of a grid, and multiplies those that paid.
+    """Each owner has a weight for every strategy of a grid, and raises the weights that paid.
 
     With A strategies and weights w she plays j with chance p_j = (1 - exploration) w_j / sum(w) +
     exploration / A; a payoff x multiplies w_j by exp(learning_rate x / p_j). Payoffs are shares of
-    what her whole privacy budget is worth to her, and 0 when she sells nothing. Without a learning
-    rate it is exploration / A.
+    the true value of her whole privacy budget, and 0 when she sells nothing. The default learning
+    rate is exploration / A.
     """
 
     name = "exp3"
@@ -60,7 +60,7 @@ class Exp3:
         drawn = view.rng.random((len(view.owners), 1)) * chance.sum(axis=1, keepdims=True)
         chosen: Ints = np.minimum((chance.cumsum(axis=1) <= drawn).sum(axis=1), len(self.grid) - 1)
         self.pending.keep(view, chosen)
-        return self.grid.told(view, chosen)
+        return self.grid.reports(view, chosen)
 
     def learn(self, feedback: Feedback) -> None:
         chosen = self.pending.take(feedback.view)

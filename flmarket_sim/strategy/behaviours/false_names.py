@@ -13,11 +13,10 @@ Names = Annotated[int, Field(ge=2, le=16)]
 
 
 class FalseNames:
-    """Appears as `identities` owners who split her records evenly; each bids her true values of its
-    part.
+    """Appears as `identities` owners who split her records evenly, each with her true values.
 
     The parts are different records, so each may sell up to her whole privacy budget. A step owner
-    asks for each part its share of what selling anything costs her. Who has fewer records than
+    asks for each part its share of her cost of selling anything. An owner with fewer records than
     names uses fewer names.
     """
 

@@ -1,4 +1,4 @@
-"""What learners choose from, and what they remember of each owner."""
+"""The strategies of learners, and what they remember of each owner."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ FACTORS = (0.5, 0.8, 1.0, 1.25, 1.6, 2.5)
 
 
 class Grid:
-    """Strategies: every combination of a factor of the true values and shares of privacy budget and
-    records."""
+    """Strategies: combinations of factors of the true values and shares of budget and records."""
 
     def __init__(
         self, factors: Sequence[float], privacy_budget: Sequence[float], data_size: Sequence[float]
@@ -36,14 +35,13 @@ class Grid:
     def __len__(self) -> int:
         return len(self.strategies)
 
-    def told(self, view: CohortView, chosen: Ints) -> BehaviourReports:
+    def reports(self, view: CohortView, chosen: Ints) -> BehaviourReports:
         """The report of strategy chosen[i] for owner i."""
         return distorted(view, *self.strategies[chosen].T)
 
 
 class OwnerRows:
-    """Numbers for each owner a learner has met, `width` of them in a row. Rows are made on the
-    first meeting."""
+    """`width` numbers for each owner that a learner has met; new owners have zeros."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -52,7 +50,7 @@ class OwnerRows:
         self._row: NDArray[np.int32] | None = None
 
     def rows(self, owners: Ints, population: int) -> Ints:
-        """Where the owners' numbers are in `table`; zeros for new ones."""
+        """The rows of `table` with the owners' numbers."""
         if self._row is None:
             self._row = np.full(population, -1, np.int32)
         new = owners[self._row[owners] < 0]
@@ -87,17 +85,17 @@ class OwnerRows:
 
 
 def payoffs(feedback: Feedback) -> Floats:
-    """(k,) utilities as shares of what the whole privacy budget is truly worth to each owner,
-    within -1 and 1.
+    """(k,) utilities as shares of the true value of each owner's whole privacy budget, from -1 to
+    1.
 
-    An owner compares only with herself, so money of any size teaches alike.
+    An owner compares payoffs with her own only, so the scale of money does not matter.
     """
     worth = np.maximum(feedback.view.values[:, -1], 1e-300)
     return np.clip(feedback.utility / worth, -1.0, 1.0)
 
 
 class PendingPayoffs:
-    """Strategies whose payoffs are still to come: buyers' rounds overlap."""
+    """Strategies whose payoffs are still to come, as the rounds of several buyers overlap."""
 
     def __init__(self) -> None:
         self._chosen: dict[tuple[int, int], Ints] = {}

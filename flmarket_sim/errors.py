@@ -1,6 +1,7 @@
 """Errors that are meant for the person at the keyboard.
 
-Everything a user can get wrong raises one of these; the command line prints the message and no traceback.
+Every mistake of a user raises one of these. The command line prints the message without a
+traceback.
 """
 
 import difflib
@@ -11,19 +12,19 @@ from typing import Any
 
 
 class FlmarketError(Exception):
-    """Something went wrong that the message explains. Exit code 1."""
+    """A failure that the message explains. Exit code 1."""
 
 
 class InputError(FlmarketError):
-    """What the user gave is wrong: a name, a number, a file. Exit code 2."""
+    """A wrong name, number or file. Exit code 2."""
 
 
 class ScenarioError(InputError):
-    """A scenario file with everything that is wrong in it."""
+    """Everything that is wrong with a scenario."""
 
 
 class DataError(FlmarketError):
-    """A data set that is missing, damaged or too small for what was asked."""
+    """A data set that is missing, damaged or too small."""
 
 
 class ContractError(FlmarketError):
@@ -33,18 +34,18 @@ class ContractError(FlmarketError):
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 120
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = 20
-LONGEST = 2_000  # characters of one value, or of one reason, in a message
+LONGEST = 2_000  # characters of one value or one reason in a message
 
 
 def shown(value: Any) -> str:
-    """A value in a message: as Python writes it, but never pages of it, whatever a file holds."""
+    """A value in a message: its repr, cut to a length that a person reads."""
     if isinstance(value, int) and value.bit_length() > 400:
         return f"a number of {value.bit_length()} bits"
     return shortened(_SHORT.repr(value))
 
 
 def shortened(text: str) -> str:
-    """A reason that somebody else's code gave, cut where it becomes endless."""
+    """A text of unknown origin, cut to a length that a person reads."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text):,} characters)"
 
 
@@ -56,7 +57,7 @@ def did_you_mean(name: str, allowed: Iterable[str], otherwise: str = "") -> str:
 
 @contextmanager
 def plugin_errors(kind: str, name: str) -> Iterator[None]:
-    """Whatever goes wrong in a plug-in's own code is said to be its own; the cause stays attached."""
+    """Turns every exception of a plug-in's code into a ContractError that names the plug-in."""
     try:
         yield
     except FlmarketError:

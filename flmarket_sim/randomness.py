@@ -1,11 +1,11 @@
-"""Named random streams: keyed by what a number is for, never by when it is drawn.
+"""Named random streams: the key says what a number is for, not when it is drawn.
 
-A stream is `Philox(SeedSequence(seed, spawn_key=(purpose, *key)))`. Policies are never in the key, so two mechanisms
-meet the same owners, delays and unit noise, and comparisons are paired.
+A stream is `Philox(SeedSequence(seed, spawn_key=(purpose, *key)))`. Policies are never in the key.
+So two mechanisms meet the same owners, delays and unit noise, and comparisons are paired.
 
-Numbers that every asked owner needs in every round come from `per_owner`: owners are cut into blocks of `BLOCK`, each block
-has one stream, and an owner's numbers are her row of it. What she draws depends on nothing but purpose, round and her name,
-and a round of many owners costs a few streams rather than one for each of them.
+Numbers that every bidder needs in every round come from `per_owner`. It cuts the owners into blocks
+of `BLOCK`; each block has one stream, and an owner's numbers are her row of it. Her numbers depend
+on purpose, round and her own number only, and a round of many owners needs few streams.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Streams:
     def per_owner(
         self, purpose: Purpose, owners: NDArray[np.int64], width: int, *key: int
     ) -> Floats:
-        """(len(owners), width) uniform numbers in [0, 1), each owner's own for this purpose and key."""
+        """(len(owners), width) uniform numbers in [0, 1): each owner's for this purpose and key."""
         blocks, inverse = np.unique(owners // BLOCK, return_inverse=True)
         table = np.empty((len(blocks), BLOCK, width))
         for row, block in enumerate(blocks.tolist()):

@@ -1,4 +1,7 @@
-"""One torch thread: sums in one order on any number of cores, and no waiting where many small networks meet busy ones."""
+"""One thread for torch.
+
+Sums then have one order on any number of cores, and small networks do not wait for busy cores.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Does nothing where torch is not loaded: whoever needs it has loaded it by now."""
+    """One thread for torch within the block, if torch is loaded."""
     torch = sys.modules.get("torch")
     if torch is None:
         yield

@@ -23,7 +23,7 @@ def audit(
     seed: Annotated[int, typer.Option(min=0, help="Of the markets and of the search.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Compare what an auction declares with what can be found: counterexamples are small markets. Exit 1 if refuted."""
+    """Search for small markets that refute the promises of an auction. Exit 1 if there are any."""
     from flmarket_sim.auctions import named
     from flmarket_sim.auctions.auction_name import AuctionName
     from flmarket_sim.report import audit_tables as report

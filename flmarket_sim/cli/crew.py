@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flmarket_sim.cli.output import cores, progress, stderr
+from flmarket_sim.cli.output import cores, print_note, progress
 from flmarket_sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def task_results(
     crew: Crew,
     step: str = "tasks",
 ) -> Iterator[list[Any]]:
-    """The results of all tasks, kept in runs/NAME-HASH until the block has printed them."""
+    """The results of all tasks, stored in runs/NAME-HASH until the block has printed them."""
     from flmarket_sim.experiments.engine import results_of
     from flmarket_sim.experiments.scratch_store import scratch_store
 
@@ -92,8 +92,3 @@ def task_results(
         with progress(name, step) as report:
             results = results_of(tasks, measure, crew=crew, store=store, progress=report)
         yield results
-
-
-def print_note(text: str) -> None:
-    """One line on stderr."""
-    stderr.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`flmarket data`: which data sets there are, whether they are here, and getting them."""
+"""`flmarket data`: list, fetch and check data sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from flmarket_sim.cli.app import LOOK
-from flmarket_sim.cli.output import AsJson, print_json, print_rows, stderr, stdout
+from flmarket_sim.cli.output import AsJson, print_json, print_rows, print_text, stderr
 from flmarket_sim.errors import DataError
 from flmarket_sim.plugins import registry
 
@@ -17,18 +17,16 @@ app = typer.Typer(help="List, fetch and check data sets.", no_args_is_help=True,
 
 @app.command(name="list")
 def data_list(as_json: AsJson = False) -> None:
-    """All data sets, and where their files were found."""
-    from flmarket_sim.learning import files
+    """List all data sets and the places of their files."""
+    from flmarket_sim.learning import data_files
 
     rows = []
     for name in registry.datasets.names():
         source = registry.datasets.get(name)
-        found = [files.find(source.folder, file) for file in getattr(source, "files", ())]
-        where = (
-            "built in"
-            if not found
-            else ", ".join(str(path) if path else "missing" for path in found)
-        )
+        where = "built in"
+        if isinstance(source, data_files.FileSource):
+            paths = [data_files.find(source.folder, file) for file in source.files]
+            where = ", ".join(str(path) if path else "missing" for path in paths)
         rows.append({"name": name, "where": where, "about": registry.datasets.describe(name)})
     if as_json:
         print_json(rows)
@@ -51,16 +49,14 @@ def data_fetch(
     as_json: AsJson = False,
 ) -> None:
     """Download data sets into the user's cache and check their SHA-256."""
-    from flmarket_sim.learning import files
+    from flmarket_sim.learning import data_files
 
     got = []
     for name, folder, file in _data_files(names):
         with stderr.status(f"{name}: {file.name}"):
-            got.append({"name": name, "file": str(files.fetch(name, folder, file, source))})
+            got.append({"name": name, "file": str(data_files.fetch(name, folder, file, source))})
         if not as_json:
-            stdout.print(
-                f"{name}: {got[-1]['file']}", highlight=False, markup=False, soft_wrap=True
-            )
+            print_text(f"{name}: {got[-1]['file']}")
     if as_json:
         print_json(got)
 
@@ -68,18 +64,16 @@ def data_fetch(
 @app.command(name="check")
 def data_check(names: Names = None, as_json: AsJson = False) -> None:
     """Check that data sets are here and are what they should be."""
-    from flmarket_sim.learning import files
+    from flmarket_sim.learning import data_files
 
     problems, right = [], []
     for name, folder, file in _data_files(names):
         try:
-            path = files.require(name, folder, file)
-            files.read(path, file)
+            path = data_files.require(name, folder, file)
+            data_files.read(path, file)
             right.append({"name": name, "file": str(path)})
             if not as_json:
-                stdout.print(
-                    f"{name}: {path} is right", highlight=False, markup=False, soft_wrap=True
-                )
+                print_text(f"{name}: {path} is right")
         except DataError as error:
             problems.append(str(error))
     if as_json:
@@ -89,7 +83,9 @@ def data_check(names: Names = None, as_json: AsJson = False) -> None:
 
 
 def _data_files(names: list[str] | None) -> Iterator[tuple[str, str, Any]]:
+    from flmarket_sim.learning.data_files import FileSource
+
     for name in names or registry.datasets.names():
         source = registry.datasets.get(name)
-        for file in getattr(source, "files", ()):
+        for file in source.files if isinstance(source, FileSource) else ():
             yield name, source.folder, file

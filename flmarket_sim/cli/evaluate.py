@@ -31,7 +31,10 @@ def evaluate(
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare auctions on the same markets: error, spending, individual rationality, regret, ratio to first-best."""
+    """Compare auctions on the same markets.
+
+    The table has error, spending, individual rationality, regret and the ratio to first-best.
+    """
     from flmarket_sim.auctions import named
     from flmarket_sim.report import evaluation_table as report
     from flmarket_sim.scenario.scenario_file import load_scenario

@@ -18,7 +18,10 @@ def list_(
     what: Annotated[str, typer.Argument(help=f"One of {', '.join(registry.LISTS)}, scenarios.")],
     as_json: AsJson = False,
 ) -> None:
-    """Names that scenarios can use, and the scenarios that are here; where none are, those that come with flmarket."""
+    """List the plug-ins of a kind with their options, or scenarios.
+
+    Scenarios are those of the folder scenarios/ here, or else those that come with flmarket.
+    """
     if what == "scenarios":
         rows = _scenarios()
     elif what in registry.LISTS:

@@ -16,9 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-SPEED_OVER = (
-    4 * 3600.0
-)  # seconds: steps may take minutes, and one alone says nothing of the time left
+SPEED_OVER = 4 * 3600.0  # seconds of steps from which the time left is estimated
 stdout, stderr = Console(), Console(stderr=True)
 Overrides = Annotated[
     list[str] | None,
@@ -29,7 +27,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 
 @contextmanager
 def progress(what: str, step: str = "rounds") -> Iterator[Callable[..., None]]:
-    """A bar on stderr; yields `report(done, total)`, or with a third argument the numbers to show beside it."""
+    """A progress bar on stderr. Yields `report(done, total, metrics)` to move it.
+
+    The optional `metrics` are numbers to show beside the bar.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -50,12 +51,23 @@ def progress(what: str, step: str = "rounds") -> Iterator[Callable[..., None]]:
         yield report
 
 
+def print_text(text: object) -> None:
+    """A line of plain text on stdout, neither wrapped nor coloured."""
+    stdout.print(str(text), highlight=False, markup=False, soft_wrap=True)
+
+
+def print_note(text: object) -> None:
+    """A line of plain text on stderr, neither wrapped nor coloured."""
+    stderr.print(str(text), highlight=False, markup=False, soft_wrap=True)
+
+
 def cores() -> int:
-    """That this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def print_rows(rows: list[dict[str, str]]) -> None:
+    """Rows with the same keys as a table."""
     table = Table(box=None, pad_edge=False)
     for head in rows[0]:
         table.add_column(head, overflow="fold")
@@ -65,13 +77,14 @@ def print_rows(rows: list[dict[str, str]]) -> None:
 
 
 def print_json(content: Any) -> None:
+    """JSON on stdout."""
     sys.stdout.write(
         json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     )
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no infinity and no nan: they become text and null."""
+    """The value as JSON can hold it: infinity becomes a text, and nan becomes null."""
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""`flmarket privacy`: does the noise protect as much as it says, and what did owners sell in all?"""
+"""`flmarket privacy`: an audit of the noise, and the privacy ledger of a run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def audit(
     cluster_wait: ClusterWait = 300.0,
     as_json: AsJson = False,
 ) -> None:
-    """Release gradients as the market does and bound from below what they lose. Exit 1 if a claim is refuted."""
+    """Bound the privacy loss of released gradients from below. Exit 1 if a claim is refuted."""
     from flmarket_sim.privacy import require_noise
     from flmarket_sim.studies.privacy_audit_tasks import audit_results, count_hits, noise_tasks
 
@@ -92,16 +92,21 @@ def ledger(
     delta: Annotated[
         float, typer.Option(help="Chance of failure that the tighter figure allows.")
     ] = 1e-6,
-    top: Annotated[int, typer.Option(min=1, help="How many owners, from whoever sold most.")] = 10,
+    top: Annotated[
+        int, typer.Option(min=1, help="How many owners, those who sold most first.")
+    ] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """What owners sold in all: the ledger's sum beside dp-accounting. Exit 1 if the ledger is not what the log adds up to."""
+    """Show what owners sold in all, by the ledger and by dp-accounting.
+
+    Exit 1 if the ledger differs from the sums of the log.
+    """
     from flmarket_sim.report import privacy_ledger as report
 
-    found = report.read(directory, delta, top)
+    owners_report = report.read(directory, delta, top)
     if as_json:
-        print_json(found.as_dict())
+        print_json(owners_report.as_dict())
     else:
-        stdout.print(report.render(found))
-    if found.wrong:
+        stdout.print(report.render(owners_report))
+    if owners_report.wrong:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`flmarket probe`: how far an auction can be lied to."""
+"""`flmarket probe`: how much owners gain by misreports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flmarket_sim.cli.crew import (
     crew_from,
     task_results,
 )
-from flmarket_sim.cli.output import AsJson, Overrides, print_json, stdout
+from flmarket_sim.cli.output import AsJson, Overrides, print_json, print_text, stdout
 from flmarket_sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def probe(
     effort: Annotated[str, typer.Option(help="quick, standard or exhaustive.")] = "standard",
     seed: Annotated[int, typer.Option(min=0, help="Of the profiles and of the search.")] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Keep every owner's best lie in this Parquet file.")
+        Path | None,
+        typer.Option(help="Write the best misreport of every owner to this Parquet file."),
     ] = None,
     overrides: Overrides = None,
     workers: Workers = None,
@@ -45,7 +46,7 @@ def probe(
     cluster_wait: ClusterWait = 300.0,
     as_json: AsJson = False,
 ) -> None:
-    """Find the best lie of every owner: a lower bound on how far an auction can be manipulated."""
+    """Search for the best misreport of every owner: a lower bound on what manipulation gains."""
     from flmarket_sim.auctions import named
     from flmarket_sim.auctions.auction import check_budget
     from flmarket_sim.owners.population import draw_markets
@@ -94,6 +95,4 @@ def _print(
         return
     stdout.print(report.render(AuctionName.parse(facts["auction"]).label, probe, factor))
     if out is not None:
-        stdout.print(
-            f"every owner's best lie is in {out}", highlight=False, markup=False, soft_wrap=True
-        )
+        print_text(f"the best misreport of every owner is in {out}")

@@ -1,4 +1,4 @@
-"""`flmarket report`: one HTML page of a run, a sweep, a study or a probe, or of several beside each other."""
+"""`flmarket report`: one HTML page about runs, sweeps, studies or probes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flmarket_sim.cli.output import AsJson, print_json, stdout
+from flmarket_sim.cli.output import AsJson, print_json, print_text
 
 
 def report(
@@ -28,7 +28,10 @@ def report(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make one self-contained HTML page: summary, interactive figures, tables, settings, provenance."""
+    """Write one self-contained HTML page.
+
+    It has a summary, interactive figures, tables, settings and provenance.
+    """
     from flmarket_sim.report.html import page
 
     inside = len(inputs) == 1 and inputs[0].is_dir()
@@ -38,4 +41,4 @@ def report(
     if as_json:
         print_json({"report": str(written), "bytes": written.stat().st_size})
     else:
-        stdout.print(f"{written}", highlight=False, soft_wrap=True, markup=False)
+        print_text(written)

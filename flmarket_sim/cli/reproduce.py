@@ -10,7 +10,15 @@ import typer
 from rich.markup import escape
 
 from flmarket_sim.cli.crew import Cluster, ClusterOptions, ClusterWait, Workers, crew_from
-from flmarket_sim.cli.output import AsJson, Overrides, print_json, progress, stderr, stdout
+from flmarket_sim.cli.output import (
+    AsJson,
+    Overrides,
+    print_json,
+    print_note,
+    print_text,
+    progress,
+    stdout,
+)
 from flmarket_sim.errors import FlmarketError
 
 
@@ -19,7 +27,8 @@ def reproduce(
         list[str],
         typer.Argument(
             metavar="NAME...|all",
-            help="error-bound, invalid-gradients, aggregation, accuracy, levels, guarantees, surplus.",
+            help="error-bound, invalid-gradients, aggregation, accuracy, levels, guarantees, "
+            "surplus.",
         ),
     ],
     quick: Annotated[
@@ -34,7 +43,8 @@ def reproduce(
     page: Annotated[
         Path | None,
         typer.Option(
-            help="The page (.md); by default in --out, named after the results: reproduction.md for all."
+            help="The page (.md); by default in --out and named after the results, "
+            "reproduction.md for all."
         ),
     ] = None,
     authors: Annotated[
@@ -48,20 +58,23 @@ def reproduce(
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the paper's results again: figure, table and Parquet of each, and a page that holds its claims against them."""
+    """Reproduce results of the paper: a figure, a table and Parquet of each.
+
+    A page compares them with the claims of the paper.
+    """
     from flmarket_sim.paper import reproduction as study
     from flmarket_sim.paper.claims import verdicts
     from flmarket_sim.report import reproduction_page as report
 
-    asked = study.chosen(names)
+    results = study.chosen(names)
     target = page or out / (
-        "reproduction.md" if asked == list(study.RESULTS) else f"{'-'.join(asked)}.md"
+        "reproduction.md" if results == list(study.RESULTS) else f"{'-'.join(results)}.md"
     )
     crew = crew_from(workers, cluster, cluster_options, cluster_wait)
     done = []
     failed: dict[str, str] = {}
     try:
-        for name in asked:
+        for name in results:
             with progress(name, "tasks") as tell:
                 made, wrong = study.reproduce(
                     [name],
@@ -75,7 +88,7 @@ def reproduce(
             done += made
             failed |= wrong
             if name in wrong:
-                stderr.print(f"{name}: {escape(wrong[name])}", highlight=False, soft_wrap=True)
+                print_note(f"{name}: {wrong[name]}")
     except KeyboardInterrupt:
         raise FlmarketError(
             f"interrupted; finished tasks are in {out}, and the same command continues"
@@ -92,11 +105,11 @@ def reproduce(
         failed,
     )
     if as_json:
-        told = {r.name: [vars(v) for v in verdicts(r.name, r.finding.rows)] for r in done}
+        claims = {r.name: [vars(v) for v in verdicts(r.name, r.finding.rows)] for r in done}
         print_json(
             {
                 "page": str(target),
-                "results": told,
+                "results": claims,
                 "seconds": {r.name: r.seconds for r in done},
                 "failed": failed,
             }
@@ -106,11 +119,10 @@ def reproduce(
             stdout.print(f"[bold]{study.RESULTS[result.name]}[/bold] ({result.seconds:.0f} s)")
             for verdict in verdicts(result.name, result.finding.rows):
                 stdout.print(
-                    f"  {verdict.claim}: [bold]{verdict.outcome}[/bold]. {escape(verdict.evidence)}",
+                    f"  {verdict.claim}: [bold]{verdict.outcome}[/bold]. "
+                    f"{escape(verdict.evidence)}",
                     highlight=False,
                 )
-        stdout.print(
-            f"Page, figures and tables: {target}", highlight=False, markup=False, soft_wrap=True
-        )
+        print_text(f"Page, figures and tables: {target}")
     if failed:
         raise typer.Exit(1)

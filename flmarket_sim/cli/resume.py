@@ -1,4 +1,4 @@
-"""`flmarket resume`: a run that was killed, interrupted or out of space goes on."""
+"""`flmarket resume`: continue a run that was killed, interrupted or out of disk space."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flmarket_sim.cli.output import AsJson, print_json, progress, stderr, stdout
+from flmarket_sim.cli.output import AsJson, print_json, print_note, progress, stdout
 from flmarket_sim.errors import FlmarketError
 
 
@@ -17,7 +17,7 @@ def resume(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Go on with a run that was killed or interrupted, to exactly the files that it would have written."""
+    """Continue a run that was killed or interrupted, to exactly the files of a whole run."""
     from flmarket_sim.eventlog import read_run
     from flmarket_sim.market import simulation
     from flmarket_sim.report.run_summary import render
@@ -33,12 +33,7 @@ def resume(
     except KeyboardInterrupt:
         raise interrupted(directory) from None
     if done:
-        stderr.print(
-            f"{directory} is finished already: there was nothing to do",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        print_note(f"{directory} is finished already: there was nothing to do")
     if as_json:
         print_json(finished.summary() | {"scenario_sha256": finished.info["scenario_sha256"]})
     else:
@@ -46,7 +41,7 @@ def resume(
 
 
 def interrupted(directory: Path, repeatable: bool = True) -> FlmarketError:
-    """What a run says that was asked to stop."""
+    """The error of a run that was interrupted."""
     further = (
         f"`flmarket resume {directory}` goes on"
         if repeatable

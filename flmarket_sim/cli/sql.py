@@ -19,14 +19,14 @@ def sql(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Ask a run's log in SQL."""
+    """Query the log of a run in SQL."""
     from flmarket_sim.eventlog import sql as ask
 
-    found = ask(directory, query)
+    answer = ask(directory, query)
     if as_json:
-        print_json(found.to_pylist())
+        print_json(answer.to_pylist())
         return
-    table = Table(*found.column_names, pad_edge=False)
-    for row in zip(*(column.to_pylist() for column in found.columns), strict=True):
+    table = Table(*answer.column_names, pad_edge=False)
+    for row in zip(*(column.to_pylist() for column in answer.columns), strict=True):
         table.add_row(*(Text(f"{v:.6g}" if isinstance(v, float) else str(v)) for v in row))
     stdout.print(table)

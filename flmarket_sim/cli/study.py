@@ -1,4 +1,4 @@
-"""`flmarket study`: the question that a scenario file asks of its market."""
+"""`flmarket study`: answer the question in the [study] table of a scenario."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from flmarket_sim.cli.crew import Cluster, ClusterOptions, ClusterWait, Workers, crew_from
-from flmarket_sim.cli.output import AsJson, Overrides, print_json, progress, stdout
+from flmarket_sim.cli.output import AsJson, Overrides, print_json, print_text, progress, stdout
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.storage.result_folders import free_folder, result_folder
 
@@ -42,8 +42,8 @@ def study(
     crew = crew_from(workers, cluster, cluster_options, cluster_wait)
     began = time.perf_counter()
     try:
-        with progress(loaded.name, f"tasks of {question.name}") as tell:
-            finding = run_study(loaded, folder, report.write, crew=crew, progress=tell)
+        with progress(loaded.name, f"tasks of {question.name}") as report_progress:
+            finding = run_study(loaded, folder, report.write, crew=crew, progress=report_progress)
     except KeyboardInterrupt:
         raise FlmarketError(
             f"interrupted; finished tasks are in {folder}, and the same command continues"
@@ -53,9 +53,4 @@ def study(
         print_json({"directory": str(folder)} | rows)
         return
     stdout.print(report.render(finding))
-    stdout.print(
-        f"{time.perf_counter() - began:.0f} s; table, rows and figure are in {folder}",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    print_text(f"{time.perf_counter() - began:.0f} s; table, rows and figure are in {folder}")

@@ -1,4 +1,4 @@
-"""`flmarket sweep`: the many runs that a scenario file asks for."""
+"""`flmarket sweep`: the runs of a scenario over axes and seeds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def sweep(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a scenario over axes and seeds; the same command again goes on where it stopped. Exit 1 if a run failed."""
+    """Run a scenario over axes and seeds. The same command again continues a stopped sweep.
+
+    Exit 1 if a run failed.
+    """
     from flmarket_sim.report import sweep_tables as report
     from flmarket_sim.sweep.sweep_folder import finished_runs
     from flmarket_sim.sweep.sweep_plan import load_sweep
@@ -47,8 +50,8 @@ def sweep(
     if plan:
         return
     try:
-        with progress(planned.name, "runs") as tell:
-            summary = run_sweep(planned, folder, progress=tell, crew=crew)
+        with progress(planned.name, "runs") as report_progress:
+            summary = run_sweep(planned, folder, progress=report_progress, crew=crew)
     except KeyboardInterrupt:
         raise FlmarketError(
             f"interrupted; what is done is in {folder}, and the same command goes on from there"

@@ -24,7 +24,8 @@ def train(
     preset: Annotated[
         str,
         typer.Option(
-            help="fast, paper (the paper's hyperparameters; hours), or general (seq-price: wider prior)."
+            help="fast, paper (the paper's hyperparameters; hours), "
+            "or general (seq-price: wider prior)."
         ),
     ] = "fast",
     size: Annotated[
@@ -46,7 +47,7 @@ def train(
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a learned auction. A training that was stopped is taken up again where it was."""
+    """Train a learned auction. The same command again continues a stopped training."""
     import torch
 
     from flmarket_sim import training

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flmarket_sim.cli.output import AsJson, Overrides, print_json, stdout
+from flmarket_sim.cli.output import AsJson, Overrides, print_json, print_text
 from flmarket_sim.errors import InputError
 
 
@@ -21,7 +21,7 @@ def validate(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a scenario: everything that is wrong with it, at once."""
+    """Check a scenario and report everything that is wrong with it."""
     from flmarket_sim.scenario.scenario_file import json_schema, load_scenario
     from flmarket_sim.sweep.sweep_plan import has_sweep, load_sweep
 
@@ -37,10 +37,10 @@ def validate(
         print_json({"scenario": loaded.as_dict(), "sha256": loaded.digest()})
         return
     for buyer in loaded.resolved_buyers():
-        stdout.print(
-            f"{loaded.name}: {loaded.owners.count:,} owners, {loaded.market.bidders:,} asked a round, "
-            f"{loaded.rounds:,} rounds; {buyer.name}: {buyer.auction.name}, {buyer.aggregation.name}, "
-            f"model {buyer.model.name}",
-            highlight=False,
+        print_text(
+            f"{loaded.name}: {loaded.owners.count:,} owners, "
+            f"{loaded.market.bidders:,} asked a round, {loaded.rounds:,} rounds; "
+            f"{buyer.name}: {buyer.auction.name}, {buyer.aggregation.name}, "
+            f"model {buyer.model.name}"
         )
-    stdout.print(f"valid, {loaded.digest()[:12]}", highlight=False)
+    print_text(f"valid, {loaded.digest()[:12]}")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flmarket_sim.cli.output import AsJson, print_json, progress, stdout
+from flmarket_sim.cli.output import AsJson, print_json, print_text, progress
 from flmarket_sim.errors import FlmarketError
 
 
@@ -18,14 +18,14 @@ def view(
     out: Annotated[Path, typer.Option(help="Directory for the view; new or empty.")],
     as_json: AsJson = False,
 ) -> None:
-    """Write a run's log as one participant sees it: her own events, and of these what she can know."""
+    """Write the log of a run as one participant sees it: her events, and what she knows of them."""
     from flmarket_sim.eventlog import write_view
 
     _show(write_view(directory, who, out), out, as_json)
 
 
 def run_view(scenario: Any, who: str, out: Path, as_json: bool) -> None:
-    """Simulates a scenario and keeps the view of one participant only."""
+    """Simulates a scenario and writes only the view of one participant."""
     from flmarket_sim.eventlog import write_view
     from flmarket_sim.eventlog.participants import parse_participant
     from flmarket_sim.market import simulation
@@ -41,24 +41,20 @@ def run_view(scenario: Any, who: str, out: Path, as_json: bool) -> None:
                 finished = simulation.run(scenario, Path(hidden) / "run", progress=report)
         except KeyboardInterrupt:
             raise FlmarketError(
-                "interrupted; a view is written of a finished run, so nothing is kept"
+                "interrupted; a view needs a finished run, so nothing was written"
             ) from None
-        told = write_view(finished.path, who, out)
-    _show(told, out, as_json)
+        facts = write_view(finished.path, who, out)
+    _show(facts, out, as_json)
 
 
-def _show(told: dict[str, Any], out: Path, as_json: bool) -> None:
+def _show(facts: dict[str, Any], out: Path, as_json: bool) -> None:
     if as_json:
-        print_json(told | {"directory": str(out)})
+        print_json(facts | {"directory": str(out)})
         return
     kinds = ", ".join(
         f"{content['rows']:,} {kind}"
-        for kind, content in told["log"]["kinds"].items()
+        for kind, content in facts["log"]["kinds"].items()
         if content["rows"]
     )
-    stdout.print(
-        f"{told['view']} sees {told['log']['events']:,} events: {kinds or 'none'}",
-        highlight=False,
-        markup=False,
-    )
-    stdout.print(f"in {out}", highlight=False, markup=False, soft_wrap=True)
+    print_text(f"{facts['view']} sees {facts['log']['events']:,} events: {kinds or 'none'}")
+    print_text(f"in {out}")

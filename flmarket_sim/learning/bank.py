@@ -1,4 +1,4 @@
-"""UCI Bank Marketing (Moro et al. 2014): does a client subscribe a deposit?"""
+"""UCI Bank Marketing (Moro et al. 2014): does a client subscribe to a deposit?"""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from flmarket_sim.learning import files
+from flmarket_sim.learning import data_files
+from flmarket_sim.learning.data_files import DataFile
 from flmarket_sim.learning.dataset import Dataset, stratified_split, unit_scaled
-from flmarket_sim.learning.files import DataFile
+from flmarket_sim.learning.feature_cache import cached
 from flmarket_sim.randomness import Streams
 
 NUMERIC = ("age", "balance", "day", "duration", "campaign", "pdays", "previous")
@@ -46,8 +47,8 @@ class Bank:
         return np.array(TRAIN_COUNTS)
 
     def load(self, streams: Streams) -> Dataset:
-        path = files.require(self.name, self.folder, self.files[0])
-        return files.cached(self.name, 1, [path], lambda: features(files.read(path, self.files[0])))
+        path = data_files.require(self.name, self.folder, self.files[0])
+        return cached(self.name, 1, [path], lambda: features(data_files.read(path, self.files[0])))
 
 
 def features(text: bytes) -> Dataset:

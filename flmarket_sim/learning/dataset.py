@@ -1,4 +1,4 @@
-"""What a data set is to everybody else."""
+"""The contract of a data set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Dataset:
-    """Features in [0, 1] (records, features) and class numbers (records,), to train on and to test on."""
+    """Features in [0, 1] (records, features) and class numbers (records,), to train and to test."""
 
     train_x: Features
     train_y: Labels
@@ -26,7 +26,7 @@ class Dataset:
     classes: tuple[str, ...]
 
     def check(self) -> Dataset:
-        """Refuses, by name, what no model can learn from. One pass over the data: done when a market takes it, not here."""
+        """Refuses data that no model can learn from. It takes one pass over all records."""
         for part, x, y in (
             ("train", self.train_x, self.train_y),
             ("test", self.test_x, self.test_y),
@@ -39,16 +39,19 @@ class Dataset:
             ):
                 shapes = f"{np.shape(x)} and {np.shape(y)}"
                 raise InputError(
-                    f"data: {part}_x and {part}_y must have shapes (records, features) and (records,), got {shapes}"
+                    f"data: {part}_x and {part}_y must have shapes (records, features) and "
+                    f"(records,), got {shapes}"
                 )
             if not np.issubdtype(y.dtype, np.integer) or not np.issubdtype(x.dtype, np.floating):
                 raise InputError(
-                    f"data: {part}_x must be floats and {part}_y whole numbers, got {x.dtype} and {y.dtype}"
+                    f"data: {part}_x must be floats and {part}_y whole numbers, "
+                    f"got {x.dtype} and {y.dtype}"
                 )
             if y.min() < 0 or y.max() >= len(self.classes):
                 row = int(np.flatnonzero((y < 0) | (y >= len(self.classes)))[0])
                 raise InputError(
-                    f"data: {part}_y[{row}] is {y[row]}; labels must lie in 0..{len(self.classes) - 1}"
+                    f"data: {part}_y[{row}] is {y[row]}; "
+                    f"labels must lie in 0..{len(self.classes) - 1}"
                 )
             if not np.isfinite(x.sum(dtype=np.float64)):
                 row, column = np.argwhere(~np.isfinite(x))[0]
@@ -57,13 +60,14 @@ class Dataset:
                 )
         if self.train_x.shape[1] != self.test_x.shape[1] or not self.train_x.shape[1]:
             raise InputError(
-                f"data: train_x has {self.train_x.shape[1]} features and test_x {self.test_x.shape[1]}"
+                f"data: train_x has {self.train_x.shape[1]} features "
+                f"and test_x {self.test_x.shape[1]}"
             )
         return self
 
 
 class DatasetSource(Protocol):
-    """A data set by name. `class_counts` must work without the data where the numbers are known."""
+    """A data set by name. `class_counts` works without the data where the numbers are known."""
 
     name: str
 
@@ -75,7 +79,7 @@ class DatasetSource(Protocol):
 def stratified_split(
     labels: Labels, test_share: float = 0.2
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Row numbers to train on and to test on, every class cut alike. The same split for every seed."""
+    """Rows for training and for test, the same share of every class, the same for every seed."""
     rng = np.random.default_rng(20220101)
     train, test = [], []
     for label in range(int(labels.max()) + 1):
@@ -87,7 +91,7 @@ def stratified_split(
 
 
 def unit_scaled(train: NDArray[np.float64], test: NDArray[np.float64]) -> tuple[Features, Features]:
-    """Columns scaled to [0, 1] by the range of the training records; test records are clipped to it."""
+    """Columns scaled to [0, 1] by the range of the training records, to which test is clipped."""
     low, high = train.min(axis=0), train.max(axis=0)
     width = np.where(high > low, high - low, 1.0)
     scale = [np.clip((x - low) / width, 0.0, 1.0).astype(np.float32) for x in (train, test)]

@@ -1,4 +1,4 @@
-"""The embedded default: scikit-learn's digits, 1797 images of 8 x 8 pixels in ten classes."""
+"""The default data set: the digits of scikit-learn, 1797 images of 8 x 8 pixels, ten classes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.errors import DataError
-from flmarket_sim.learning import files
 from flmarket_sim.learning.dataset import Dataset, stratified_split
+from flmarket_sim.learning.feature_cache import cached
 from flmarket_sim.randomness import Streams
 
 
@@ -26,11 +26,11 @@ class Digits:
         package = find_spec("sklearn")
         if package is None or package.origin is None:
             raise DataError("data set 'digits' ships with scikit-learn, which is not installed")
-        return files.cached(self.name, 1, [Path(package.origin)], features)
+        return cached(self.name, 1, [Path(package.origin)], features)
 
 
 def features() -> Dataset:
-    """Grey values scaled to [0, 1]. Importing scikit-learn takes a second, hence the cache above."""
+    """Grey values scaled to [0, 1]. Importing scikit-learn takes a second, hence the cache."""
     from sklearn.datasets import load_digits
 
     pixels, labels = load_digits(return_X_y=True)

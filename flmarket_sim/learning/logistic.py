@@ -1,6 +1,7 @@
 """Multinomial logistic regression, gradients of many owners in one pass.
 
-Products run in float32, the precision of the features; gradients come out as float64, in which they are clipped.
+Products are computed in float32, the precision of the features. Gradients are float64, in which
+they are clipped.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ import numpy as np
 from flmarket_sim.learning.dataset import Dataset, Features
 from flmarket_sim.learning.model import Evaluation, Floats, Ints, evaluation
 
-CHUNK = 131_072  # records gathered at once, and
-ELEMENTS = 2**25  # numbers in them at most
+CHUNK = 131_072  # most records in memory at once
+ELEMENTS = 2**25  # most features of them
 
 
 class Logistic:
-    """Multinomial logistic regression with intercepts, started at zero. D = (features + 1) x classes."""
+    """Multinomial logistic regression with intercepts, started at zero.
+
+    D = (features + 1) x classes.
+    """
 
     name = "logistic"
 
@@ -27,7 +31,7 @@ class Logistic:
         return np.zeros(self.dimension)
 
     def gradients(self, parameters: Floats, data: Dataset, rows: Ints, sizes: Ints) -> Floats:
-        """One softmax over the records of a chunk of owners, then a product per owner of her rows of it."""
+        """One softmax over the records of many owners, then one product for each owner's rows."""
         ends = np.cumsum(sizes)
         most = min(CHUNK, max(1, ELEMENTS // self.features))
         result = np.empty((len(sizes), self.features + 1, self.classes))
@@ -60,7 +64,7 @@ class Logistic:
         return evaluation(loss, logits.argmax(axis=0), data.test_y, self.classes)
 
     def _logits(self, parameters: Floats, x: Features) -> Features:
-        """(classes, records): classes first, so that sums and maxima over them run along whole rows."""
+        """(classes, records): sums and maxima over classes then run along whole rows."""
         table = parameters.reshape(self.features + 1, self.classes).astype(np.float32)
         return np.ascontiguousarray((x @ table[:-1] + table[-1]).T)
 

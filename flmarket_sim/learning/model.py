@@ -1,4 +1,4 @@
-"""What a buyer's model is to the market: a vector of parameters, gradients of many owners at once, an evaluation."""
+"""The contract of a buyer's model: parameters, gradients of many owners at once, evaluation."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ class Evaluation:
 
 
 class BuyerModel(Protocol):
-    """`dimension` D parameters; all methods are pure functions of the parameters (D,) given to them."""
+    """`dimension` is the number D of parameters; methods are pure functions of parameters (D,)."""
 
     dimension: int
 
     def initial(self) -> Floats: ...
 
     def gradients(self, parameters: Floats, data: Dataset, rows: Ints, sizes: Ints) -> Floats:
-        """(n, D) mean gradients of n owners; the first sizes[0] of `rows` are owner 0's records, and so on."""
+        """(n, D) mean gradients of n owners.
+
+        The first sizes[0] numbers of `rows` are the records of owner 0, and so on.
+        """
         ...
 
     def evaluate(self, parameters: Floats, data: Dataset) -> Evaluation: ...
@@ -48,11 +51,14 @@ class NoModel:
     dimension = 0
 
     def __init__(self, features: int, classes: int) -> None:
-        """Takes what every model takes, and needs none of it."""
+        """Takes the arguments of every model and ignores them."""
 
 
 def create_model(spec: Model, data: Dataset, streams: Streams, buyer: int) -> BuyerModel:
-    """The model of a scenario: built in, or a torch.nn.Module built as Class(features, classes, **options)."""
+    """The model of a scenario: a registered one, or a torch.nn.Module given as module:Class.
+
+    Both are built as Class(features, classes, **options).
+    """
     cls = registry.models.get(spec.name)
     features, classes = data.train_x.shape[1], len(data.classes)
     if ":" not in spec.name:
@@ -74,5 +80,6 @@ def evaluation(loss: float, predicted: Ints, labels: Ints, classes: int) -> Eval
 
 
 def require_finite(what: str, values: Any) -> None:
+    """Refuses parameters or gradients that have become infinite or nan."""
     if not np.isfinite(values).all():
         raise InputError(f"{what} is not finite: the learning rate may be too large")

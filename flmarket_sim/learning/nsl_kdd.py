@@ -1,4 +1,4 @@
-"""NSL-KDD (Tavallaee et al. 2009): 41 fields of a network connection, 122 features, five classes."""
+"""NSL-KDD (Tavallaee et al. 2009): network connections with 41 fields, in five classes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from flmarket_sim.errors import DataError
-from flmarket_sim.learning import files
+from flmarket_sim.learning import data_files
+from flmarket_sim.learning.data_files import DataFile
 from flmarket_sim.learning.dataset import Dataset, unit_scaled
-from flmarket_sim.learning.files import DataFile
+from flmarket_sim.learning.feature_cache import cached
 from flmarket_sim.randomness import Streams
 
 CLASSES = ("normal", "dos", "probe", "r2l", "u2r")
@@ -21,15 +22,15 @@ LABEL = 41
 ATTACKS = {
     "dos": "back land neptune pod smurf teardrop apache2 udpstorm processtable mailbomb worm",
     "probe": "satan ipsweep nmap portsweep mscan saint",
-    "r2l": "guess_passwd ftp_write imap phf multihop warezmaster warezclient spy xlock xsnoop snmpguess "
-    "snmpgetattack httptunnel sendmail named",
+    "r2l": "guess_passwd ftp_write imap phf multihop warezmaster warezclient spy xlock xsnoop "
+    "snmpguess snmpgetattack httptunnel sendmail named",
     "u2r": "buffer_overflow loadmodule rootkit perl sqlattack xterm ps",
 }
 _BASE = "https://raw.githubusercontent.com/defcom17/NSL_KDD/master/"
 
 
 class NslKdd:
-    """NSL-KDD intrusion detection: 125,973 records to train, 22,544 to test, 122 features, 5 classes."""
+    """NSL-KDD intrusion detection: 125,973 + 22,544 records, 122 features, 5 classes."""
 
     name = "nsl-kdd"
     folder = "nslkdd"
@@ -50,17 +51,19 @@ class NslKdd:
         return np.array(TRAIN_COUNTS)
 
     def load(self, streams: Streams) -> Dataset:
-        paths = [files.require(self.name, self.folder, file) for file in self.files]
-        return files.cached(
+        paths = [data_files.require(self.name, self.folder, file) for file in self.files]
+        return cached(
             self.name,
             1,
             paths,
-            lambda: features(*(files.read(p, f) for p, f in zip(paths, self.files, strict=True))),
+            lambda: features(
+                *(data_files.read(p, f) for p, f in zip(paths, self.files, strict=True))
+            ),
         )
 
 
 def features(train: bytes, test: bytes) -> Dataset:
-    """One-hot for the three categorical fields (values of the training file), the others scaled to [0, 1]."""
+    """Fields scaled to [0, 1]; categorical ones one-hot, by the values of the training file."""
     tables = [read_table(train), read_table(test)]
     numeric = [
         np.column_stack(
@@ -85,17 +88,18 @@ def features(train: bytes, test: bytes) -> Dataset:
 
 
 def read_table(text: bytes) -> pyarrow.Table:
+    """A CSV text without a header."""
     options = pyarrow.csv.ReadOptions(autogenerate_column_names=True)
     return pyarrow.csv.read_csv(io.BytesIO(text), read_options=options)
 
 
 def classes(labels: NDArray[np.str_]) -> NDArray[np.int64]:
-    """Attack names to the numbers of their families, those that only the test file has included."""
+    """The number of the family of each attack name; some names occur in the test file only."""
     number = {"normal": 0}
-    for family, names in ATTACKS.items():
-        number.update(dict.fromkeys(names.split(), CLASSES.index(family)))
-    found, inverse = np.unique(labels, return_inverse=True)
-    unknown = [str(name) for name in found if str(name) not in number]
+    for family, attacks in ATTACKS.items():
+        number.update(dict.fromkeys(attacks.split(), CLASSES.index(family)))
+    names, inverse = np.unique(labels, return_inverse=True)
+    unknown = [str(name) for name in names if str(name) not in number]
     if unknown:
         raise DataError(f"NSL-KDD: unknown labels {', '.join(unknown)}")
-    return np.array([number[str(name)] for name in found], dtype=np.int64)[inverse]
+    return np.array([number[str(name)] for name in names], dtype=np.int64)[inverse]

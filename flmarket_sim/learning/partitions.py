@@ -1,7 +1,8 @@
-"""How records are dealt out to owners. A partition needs the number of records of each class, not the records.
+"""How records are split over owners.
 
-`counts` gives (owners, classes) numbers of records; `deal` turns them into records. Markets without learning stop at
-the counts, so their data sizes need no data.
+A partition needs the number of records of each class, not the records. `counts` gives numbers of
+records (owners, classes), and `deal` turns them into records. A market without learning needs the
+counts only, so it works without the data.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from flmarket_sim.errors import InputError
 Ints = NDArray[np.int64]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AtLeastOne = Annotated[int, Field(ge=1)]
-RECORDS = 2**20  # dealt out at once
+RECORDS = 2**20  # split at once
 
 
 class Partition(Protocol):
@@ -36,7 +37,10 @@ class ChecksCounts(Partition, Protocol):
 
 
 class Iid:
-    """IID with power-law sizes: `minimum` records each, the rest by lognormal(0, sigma) weights (paper, VI-A)."""
+    """IID with sizes by a power law (paper, VI-A).
+
+    Each owner has `minimum` records; lognormal(0, sigma) weights split the rest.
+    """
 
     name = "iid"
 
@@ -55,7 +59,7 @@ class Iid:
 
 
 class Dirichlet:
-    """Non-IID: each class split over the owners by Dirichlet(alpha), `minimum` of the largest class each."""
+    """Non-IID: Dirichlet(alpha) splits each class, with `minimum` of the largest class each."""
 
     name = "dirichlet"
 
@@ -77,7 +81,10 @@ class Dirichlet:
 
 
 class Shards:
-    """Equal sizes: records sorted by class, cut into `shards` pieces an owner, dealt at random (McMahan 2017)."""
+    """Equal sizes: each owner gets `shards` random pieces of the records in order of class.
+
+    This is the split of McMahan et al. (2017).
+    """
 
     name = "shards"
 
@@ -99,19 +106,21 @@ class Shards:
 
 
 def enough(records: int, owners: int, minimum: int) -> None:
+    """Refuses fewer than `minimum` records an owner."""
     if records < owners * minimum:
         raise InputError(
-            f"{owners} owners with at least {minimum} records each need {owners * minimum} records; there are {records}"
+            f"{owners} owners with at least {minimum} records each need "
+            f"{owners * minimum} records; there are {records}"
         )
 
 
 def whole_shares(weights: NDArray[np.float64], total: int) -> Ints:
-    """Whole numbers that sum to `total`, in proportion to the weights: largest remainders get the last units."""
+    """Whole numbers in proportion to the weights that sum to `total`, by largest remainders."""
     with np.errstate(over="ignore", invalid="ignore"):
         exact = weights / weights.sum() * total
     if not np.isfinite(exact).all():
         raise InputError(
-            "records cannot be dealt out by these weights: they are no numbers any more (is sigma or alpha too large?)"
+            "these weights cannot split records: they are not finite (is sigma or alpha too large?)"
         )
     shares = np.floor(exact).astype(np.int64)
     rest = total - int(shares.sum())
@@ -121,16 +130,14 @@ def whole_shares(weights: NDArray[np.float64], total: int) -> Ints:
 
 
 def split_classes(class_counts: Ints, sizes: Ints, rng: np.random.Generator) -> Ints:
-    """(owners, C): `sizes` records each, drawn without replacement from the classes, all records used."""
+    """(owners, C): `sizes` records an owner, drawn without replacement; all records are used."""
     classes, owners = len(class_counts), len(sizes)
     labels = np.repeat(np.arange(classes, dtype=np.min_scalar_type(classes)), class_counts)
     rng.shuffle(labels)
     ends = np.cumsum(sizes)
     table = np.empty((owners, classes), np.int64)
     first = 0
-    while (
-        first < owners
-    ):  # records outnumber owners: their numbers are made for some owners at a time
+    while first < owners:  # some owners at a time, since there are many more records than owners
         begin = int(ends[first - 1]) if first else 0
         last = max(int(np.searchsorted(ends, begin + RECORDS, side="right")), first + 1)
         cell = (

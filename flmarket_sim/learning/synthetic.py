@@ -1,4 +1,4 @@
-"""Made data of any size: one Gaussian cloud a class."""
+"""Synthetic data of any size: one Gaussian cloud a class."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.learning.partitions import whole_shares
 from flmarket_sim.randomness import Purpose, Streams
 
-MOST = (
-    10**12
-)  # records: fractions of more are no whole numbers any more, and no machine has the memory
+MOST = 10**12  # records: shares of more would not be exact, and no machine has the memory
 
 
 class Synthetic:
-    """Gaussian classes: `skew` makes class c as frequent as (c + 1)^-skew, `separation` pulls the classes apart.
+    """Gaussian classes, of any number of records, features and classes.
 
-    Class centres lie on a sphere of radius `separation` around 0; records scatter around them with standard
-    deviation 1 a feature; a logistic curve maps each feature to [0, 1].
+    The frequency of class c is proportional to (c + 1)^-skew. Class centres lie on a sphere of
+    radius `separation` around 0. Records have standard deviation 1 around them in each feature,
+    and a logistic curve maps each feature to [0, 1].
     """
 
     name = "synthetic"

@@ -1,4 +1,4 @@
-"""Any torch.nn.Module as a buyer's model: per-owner gradients by torch.func, many owners at once."""
+"""Any torch.nn.Module as a buyer's model: gradients of many owners at once by torch.func."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.learning.model import Evaluation, Floats, Ints, evaluation
 from flmarket_sim.threads import one_torch_thread
 
-ELEMENTS = 2**23  # numbers of input, of parameters, or inside the model, in one vectorised call
+ELEMENTS = 2**23  # most inputs, parameters or activations in one vectorised call
 
 
 class TorchModel:
-    """A module built as Class(features, classes, **options) that maps (batch, features) to (batch, classes) logits.
+    """A module, built as Class(features, classes, **options).
 
-    Owners of similar size are padded to a common length and differentiated in one vmap; padding has weight 0.
+    It maps (batch, features) to logits (batch, classes). Owners of similar size are padded to a
+    common length and differentiated in one vmap; the padding has weight 0.
     """
 
     def __init__(
@@ -33,23 +34,24 @@ class TorchModel:
                 self.module = cls(features, classes, **options).double()
             except Exception as error:  # foreign code may fail in any way
                 raise InputError(
-                    f"model {cls.__name__} cannot be built as {cls.__name__}(features, classes, **options): {error}"
+                    f"model {cls.__name__} cannot be built as "
+                    f"{cls.__name__}(features, classes, **options): {error}"
                 ) from error
         if any(True for _ in self.module.buffers()):
             raise InputError(
-                f"model {cls.__name__} has buffers (batch statistics?), which owners cannot share in FedSGD"
+                f"model {cls.__name__} has buffers (batch statistics?), "
+                "which owners cannot share in FedSGD"
             )
         self.classes = classes
         self.named = {name: p.detach() for name, p in self.module.named_parameters()}
         self.dimension = sum(p.numel() for p in self.named.values())
-        self.width = max(
-            features, self.dimension // features
-        )  # numbers a record is inside the model, roughly
+        # about as many activations as a record has inside the model
+        self.width = max(features, self.dimension // features)
         self._gradient = vmap(grad(self._loss), in_dims=(None, 0, 0, 0), randomness="error")
         self._try_out(features)
 
     def _try_out(self, features: int) -> None:
-        """One forward and one gradient on zeros: what cannot work is said before the market starts."""
+        """Refuses a model that cannot work, by one forward pass and one gradient on zeros."""
         name, zeros = type(self.module).__name__, torch.zeros(2, 3, features, dtype=torch.float64)
         if not self.dimension:
             raise InputError(f"model {name} has no parameters to learn")
@@ -68,7 +70,8 @@ class TorchModel:
                 f"model {name} does not work on (records, features): {str(error).splitlines()[0]}"
             ) from error
         raise InputError(
-            f"model {name} must map (records, {features}) to (records, {self.classes}) logits, gives {shape}"
+            f"model {name} must map (records, {features}) to (records, {self.classes}) logits, "
+            f"but gives {shape}"
         )
 
     def initial(self) -> Floats:
@@ -102,9 +105,9 @@ class TorchModel:
                 weight = torch.from_numpy(inside / sizes[group][:, None])
                 x = torch.from_numpy(data.train_x[places].astype(np.float64))
                 y = torch.from_numpy(data.train_y[places])
-                found = self._gradient(named, x, y, weight)
+                gradient = self._gradient(named, x, y, weight)
                 result[group] = torch.cat(
-                    [found[name].reshape(len(group), -1) for name in self.named], dim=1
+                    [gradient[name].reshape(len(group), -1) for name in self.named], dim=1
                 ).numpy()
         return result
 

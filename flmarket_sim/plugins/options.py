@@ -11,17 +11,18 @@ from flmarket_sim.errors import InputError
 
 
 def chosen(checked: pydantic.BaseModel) -> dict[str, Any]:
-    """The options that were given, as their types say."""
+    """The options that were given, converted to their types."""
     return {key: getattr(checked, key) for key in checked.model_fields_set}
 
 
 def options_model(cls: Any, skip: int = 0) -> type[pydantic.BaseModel]:
-    """A pydantic model of a constructor's keyword options (after `skip` positional ones), unknown ones refused."""
+    """A pydantic model of a constructor's options, without its first `skip` parameters.
+
+    It refuses unknown options.
+    """
     try:
         return _options_model(cls, skip)
-    except (
-        Exception
-    ) as error:  # a signature that cannot be read, an annotation that means nothing at run time
+    except Exception as error:  # an unreadable signature or annotation
         raise InputError(
             f"the options of {cls.__name__} cannot be read from its constructor: {error}"
         ) from error

@@ -46,7 +46,7 @@ class PluginKind:
         return cls
 
     def get(self, name: str) -> Any:
-        """The class behind a name, imported if need be."""
+        """The class of this name, imported on first use."""
         if name in self._classes:
             return self._classes[name]
         if ":" not in name and name not in self._targets:
@@ -77,14 +77,15 @@ class PluginKind:
         return self.construct(name, cls, chosen(checked))
 
     def construct(self, name: str, cls: Any, options: dict[str, Any]) -> Any:
-        """The class called with options; whatever its constructor objects to is an error about the plug-in."""
+        """The class called with options; an exception of its constructor becomes an InputError."""
         try:
             return cls(**options)
         except InputError:
             raise
         except Exception as error:  # foreign code may fail in any way
             raise InputError(
-                f"{self.kind} {name!r} cannot be made: {type(error).__name__}: {shortened(str(error))}"
+                f"{self.kind} {name!r} cannot be made: {type(error).__name__}: "
+                f"{shortened(str(error))}"
             ) from error
 
     def unknown(self, name: str) -> str:
@@ -105,10 +106,7 @@ class PluginKind:
 
 
 def load(target: str, kind: str, needs: tuple[str, ...] = ()) -> Any:
-    """Imports `module:Class`; every way this can fail is an error that names the target.
-
-    It must be a class with the attributes in `needs`: what the contract of its kind asks for.
-    """
+    """Imports `module:Class`; raises an InputError that names it if it is missing or unfit."""
     module_name, _, attribute = target.partition(":")
     try:
         module = importlib.import_module(module_name)

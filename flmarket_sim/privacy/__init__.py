@@ -1,4 +1,4 @@
-"""Local differential privacy: clipping, Laplace noise from streams or hardened, accounting, and an audit that can fail."""
+"""Local differential privacy: clipping, noise, releases, accounting, and an audit of the noise."""
 
 from flmarket_sim.privacy.clipping import clip_l1
 from flmarket_sim.privacy.laplace import noise_scale, perturb, unit_noise

@@ -1,9 +1,10 @@
-"""What many releases cost together, by dp-accounting, beside the plain sum that the ledger keeps.
+"""The privacy loss of many releases together, by dp-accounting.
 
-The sum holds always, also where each loss is chosen after seeing the releases before it. For losses that do not depend on earlier
-releases, composition with a small chance of failure `delta` is tighter. Every e-private release is at most as telling as
-randomised response with e (Kairouz, Oh and Viswanath 2015), so that is what is composed: it covers Laplace noise on vectors of
-any length, from streams or hardened.
+The sum of the losses, which the ledger adds up, always holds, even if each loss is chosen after
+seeing earlier releases. For losses that do not depend on earlier releases, composition with a small
+chance of failure `delta` is tighter. Every e-private release reveals at most as much as randomised
+response with e (Kairouz, Oh and Viswanath 2015). So composing randomised responses covers Laplace
+noise on vectors of any length, from streams or hardened.
 """
 
 from __future__ import annotations
@@ -23,18 +24,19 @@ def accounting() -> Any:
         from dp_accounting.pld import common, privacy_loss_distribution
     except ImportError as error:
         raise InputError(
-            f"this needs dp-accounting, which is not installed ({error}): pip install 'flmarket-sim[privacy]'"
+            f"this needs dp-accounting, which is not installed ({error}): "
+            "pip install 'flmarket-sim[privacy]'"
         ) from None
     return common, privacy_loss_distribution
 
 
-LARGEST = 700.0  # exp of more is no number; whoever loses that much has nothing left that composition could save
+LARGEST = 700.0  # exp of more overflows, and so large a loss leaves nothing to protect
 
 
 def composed_loss(privacy_losses: Iterable[float], delta: float) -> float:
-    """The epsilon at `delta` of all releases together; never above their sum, which it is at delta = 0.
+    """The epsilon at `delta` of all releases together: at most their sum, and the sum at delta = 0.
 
-    dp-accounting rounds up to a grid of the sum's 1/100,000 for each release: an upper bound, tight to that.
+    It is an upper bound: dp-accounting rounds each release up by at most 1/100,000 of the sum.
     """
     losses = [float(loss) for loss in privacy_losses if loss > 0]
     total = math.fsum(losses)

@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 MARGIN = 1.0 - 1e-9  # rounding must never leave a norm above the threshold
-ELEMENTS = 2**20  # numbers looked at at once
+ELEMENTS = 2**20  # numbers in memory at once
 
 
 def clip_l1(gradients: Floats, clip: float, in_place: bool = False) -> tuple[Floats, Floats]:
-    """Gradients (n, D) with L1 norms of at most `clip`, all parameters jointly, and the norms (n,) before.
+    """Gradients (n, D) with L1 norms of at most `clip`, and the norms (n,) before clipping.
 
-    Row by row where rows are long: a round of gradients can be most of the memory there is.
+    Long rows are processed one by one, since the gradients of a round can fill most of the memory.
     """
     gradients = np.asarray(gradients, np.float64)
     count, dimension = gradients.shape

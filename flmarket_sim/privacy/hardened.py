@@ -1,7 +1,8 @@
 """Laplace noise that is fit for a release, by OpenDP.
 
-Floating-point Laplace noise leaks through the gaps between the numbers it can reach (Mironov 2012). OpenDP samples exactly on a lattice
-and rounds afterwards, from a cryptographic generator that the operating system seeds: no seed of ours can repeat it.
+Floating-point Laplace noise leaks through the gaps between the numbers it can reach (Mironov 2012).
+OpenDP samples exactly on a lattice and rounds afterwards. Its generator is cryptographic and seeded
+by the operating system, so no seed of a scenario can repeat it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.privacy.laplace import noise_scale
 
 Floats = NDArray[np.float64]
-ATTEMPTS = 8  # at a scale whose proven loss is not above the claim; each is a unit in the last place larger, or more
+ATTEMPTS = 8  # to find a scale with a proven loss within the claim, each slightly larger
 
 
 def opendp() -> Any:
@@ -25,8 +26,8 @@ def opendp() -> Any:
         import opendp.prelude as library
     except ImportError as error:
         raise InputError(
-            f"hardened noise needs OpenDP, which is not installed ({error}): pip install 'flmarket-sim[privacy]', "
-            "or use noise = 'simulation'"
+            f"hardened noise needs OpenDP, which is not installed ({error}): "
+            "pip install 'flmarket-sim[privacy]', or use noise = 'simulation'"
         ) from None
     library.enable_features("contrib")
     return library
@@ -36,8 +37,9 @@ def opendp() -> Any:
 def measurement(dimension: int, privacy_loss: float, clip: float) -> tuple[Any, float]:
     """OpenDP's Laplace mechanism on gradients (D,), and its scale.
 
-    Two clipped gradients are at most 2 L apart in L1. The library proves a loss for that distance, rounded up; the scale is 2 L / e, and
-    larger by a few units in the last place where the proven loss would otherwise be above e.
+    Two clipped gradients are at most 2 L apart in L1. The library proves a loss for that distance
+    and rounds it up. The scale is 2 L / e, or larger by a few units in the last place if the proven
+    loss would otherwise be above e.
     """
     library = opendp()
     space = (
@@ -51,12 +53,13 @@ def measurement(dimension: int, privacy_loss: float, clip: float) -> tuple[Any, 
             return made, scale
         scale *= 1.0 + 2.0 ** (attempt - 52)
     raise FlmarketError(
-        f"OpenDP proves no privacy loss of {privacy_loss} for {dimension} parameters and clip {clip}"
+        f"OpenDP does not prove a privacy loss of {privacy_loss} for {dimension} parameters "
+        f"and clip {clip}"
     )
 
 
 class HardenedNoise:
-    """Fresh noise for every gradient. Owner, round and buyer make no difference: nothing is repeated."""
+    """Fresh noise for every gradient, independent of owner, round and buyer."""
 
     def __init__(self, clip: float) -> None:
         opendp()

@@ -1,7 +1,8 @@
 """The Laplace mechanism on clipped gradients.
 
-Two clipped gradients differ by at most 2 L in L1, so Laplace noise of scale 2 L / e on every coordinate is e-locally
-private. This is simulation noise from ordinary floating-point numbers: fine here, not fit for a release (Mironov 2012).
+Two clipped gradients differ by at most 2 L in L1, so Laplace noise of scale 2 L / e on every
+coordinate is e-locally private. This noise consists of ordinary floating-point numbers: it is good
+for a simulation, and not fit for a release (Mironov 2012).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def noise_scale(privacy_loss: Floats | float, clip: float) -> Floats:
 def unit_noise(
     streams: Streams, dimension: int, owner: int, round_number: int, buyer: int
 ) -> Floats:
-    """(D,) standard Laplace noise of an owner in a round: the same whatever she sells and to which policy."""
+    """(D,) standard Laplace noise of an owner in a round; it does not depend on what she sells."""
     return streams.generator(Purpose.NOISE, owner, round_number, buyer).laplace(size=dimension)
 
 

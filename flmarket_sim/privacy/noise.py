@@ -1,4 +1,4 @@
-"""Where the noise of a gradient comes from: streams that can be repeated, or the operating system."""
+"""The source of a gradient's noise: streams that can be repeated, or the operating system."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Noise(Protocol):
 
 
 class SimulationNoise:
-    """From the owner's stream for the round: the same seed gives the same noise, whatever she sells."""
+    """Noise from the owner's stream for the round: the same seed gives the same noise."""
 
     def __init__(self, clip: float, streams: Streams) -> None:
         self.clip, self.streams = clip, streams
@@ -37,7 +37,7 @@ class SimulationNoise:
 
 
 def create_noise(name: str, clip: float, streams: Streams) -> Noise:
-    """`name` is the scenario's privacy.noise. Raises InputError where hardened noise is not installed."""
+    """The noise of a scenario's privacy.noise. Raises InputError if OpenDP is missing."""
     if name == "simulation":
         return SimulationNoise(clip, streams)
     from flmarket_sim.privacy.hardened import HardenedNoise
@@ -46,5 +46,5 @@ def create_noise(name: str, clip: float, streams: Streams) -> Noise:
 
 
 def require_noise(name: str) -> None:
-    """Raises InputError where noise of this name is not installed: before anything is run or written."""
+    """Raises InputError if noise of this name is not installed; called before a run starts."""
     create_noise(name, 1.0, Streams(0))

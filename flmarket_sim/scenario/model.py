@@ -24,10 +24,7 @@ from pydantic import (
 
 from flmarket_sim.owners.valuation import FAMILIES
 
-SMALLEST, LARGEST = (
-    1e-12,
-    1e12,
-)  # of rates, privacy budgets and money: beyond, products of them are no numbers any more
+SMALLEST, LARGEST = 1e-12, 1e12  # rates, privacy budgets, money: their products stay finite
 
 
 def _pair(value: Any) -> Any:
@@ -73,8 +70,8 @@ assert set(FAMILIES) == set(Family.__args__)  # type: ignore[attr-defined]
 
 LARGEST_EXPONENTIAL = 500.0  # exp(710) is the end of floating-point numbers
 TOO_EXPONENTIAL = (
-    f"exponential valuations of privacy budgets above {LARGEST_EXPONENTIAL:g} are beyond all money; "
-    "leave 'exponential' out of families, or lower privacy_budget"
+    f"exponential valuations of privacy budgets above {LARGEST_EXPONENTIAL:g} are beyond all "
+    "money; leave 'exponential' out of families, or lower privacy_budget"
 )
 LATER_KEYS: tuple[tuple[str | None, str, Any], ...] = (
     ("owners", "behaviours", []),
@@ -107,7 +104,10 @@ class Plugin(Part):
 
 
 class Model(Plugin):
-    """The buyer's model: 'logistic', 'none' (a market without learning), or a torch.nn.Module as 'module:Class'."""
+    """The buyer's model.
+
+    It is 'logistic', 'none' (a market without learning), or a torch.nn.Module as 'module:Class'.
+    """
 
     name: str = Field("logistic", min_length=1)
     learning_rate: float = Field(0.01, gt=0, description="FedSGD step size")
@@ -117,7 +117,7 @@ class Model(Plugin):
 
 
 class BehaviourShare(Plugin):
-    """How a share of the owners reports, from some round on, and the options of that behaviour beside it."""
+    """A share of the owners, how they report from some round on, and options of that behaviour."""
 
     share: Probability = Field(
         description="of all owners; those whom no behaviour takes tell the truth"
@@ -180,12 +180,13 @@ class Privacy(Part):
     clip: float = Field(1.0, ge=1e-6, le=1e6, description="L: largest L1 norm of a gradient")
     noise: Literal["simulation", "hardened"] = Field(
         "simulation",
-        description="'simulation' can be repeated and is not fit for a release; 'hardened' (OpenDP) is, and takes no seed",
+        description="'simulation' can be repeated and is not fit for a release; "
+        "'hardened' (OpenDP) is, and takes no seed",
     )
 
 
 class Budget(Part):
-    """The buyer's money a round: an amount, or a factor of what the asked owners' privacy budgets are worth to them."""
+    """The buyer's money a round: an amount, or a factor of the bidders' true total valuation."""
 
     factor: PositiveRange | None = Field(
         None, description="times the sum of the asked owners' true valuations"
@@ -252,7 +253,7 @@ class Scenario(Part):
 
     @property
     def repeatable(self) -> bool:
-        """Whether the same scenario gives the same run. With hardened noise the owners are the same and the noise is not."""
+        """Whether the same scenario gives the same run: not with hardened noise."""
         return self.privacy.noise != HARDENED
 
     def resolved_buyers(self) -> tuple[ResolvedBuyer, ...]:
@@ -269,12 +270,16 @@ class Scenario(Part):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, defaults included: what run.json keeps."""
+        """Plain data with the defaults: what run.json contains."""
         plain: dict[str, Any] = self.model_dump(mode="json")
         return plain
 
     def digest(self) -> str:
-        """SHA-256 of the resolved scenario. Keys that came later count only where they are used: old hashes stay."""
+        """SHA-256 of the scenario with its defaults.
+
+        Keys that were added later count only if they differ from their default, so that the
+        hashes of older scenarios stay.
+        """
         plain = self.as_dict()
         for part, key, default in LATER_KEYS:
             table = plain if part is None else plain[part]
@@ -285,7 +290,7 @@ class Scenario(Part):
 
 
 def without_nulls(value: Any) -> Any:
-    """What `as_dict` gave as a file would say it: TOML has no null, so what is None is left out."""
+    """The tables of `as_dict` without their None values, as a TOML file would have them."""
     if isinstance(value, dict):
         return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
     return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
@@ -328,11 +333,12 @@ Axes = Annotated[dict[str, Any], WithJsonSchema(_AXES_SCHEMA)]
 
 
 class Sweep(Part):
-    """Many runs of one scenario, for `flmarket sweep`: axes are dotted paths with a list of values each."""
+    """Many runs of one scenario, for `flmarket sweep`. An axis is a dotted path with its values."""
 
     seeds: Seeds = Field(
         1,
-        description="how many, counted from the scenario's seed, or a list; the same for every combination",
+        description="how many, counted from the scenario's seed, or a list; "
+        "the same for every combination",
     )
     keep_events: bool = Field(False, description="keep the event log of every run under runs/ID")
     grid: Axes = Field({}, description="every combination of these values")
@@ -340,6 +346,6 @@ class Sweep(Part):
 
 
 class ScenarioFile(Scenario):
-    """What a file can say: a scenario, and the sweep over it, which is no part of any run."""
+    """The content of a scenario file: a scenario, and the sweep over it."""
 
     sweep: Sweep | None = Field(None, description="what `flmarket sweep` varies")

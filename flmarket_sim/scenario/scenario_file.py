@@ -1,4 +1,4 @@
-"""Scenario files: TOML in, overrides applied, every error at once with line, path, value and what is allowed."""
+"""Scenario files: reads TOML, applies overrides, and reports every error with its line."""
 
 from __future__ import annotations
 
@@ -39,9 +39,8 @@ def change_scenario(scenario: Scenario, **changes: Any) -> Scenario:
 
 def read_toml(text: str, source: str) -> dict[str, Any]:
     """The tables of a TOML text; nothing in it is evaluated."""
-    if (
-        line := overlong_key(text, DEEPEST)
-    ) is not None:  # tomllib's time grows with the square of a key's dots
+    # the time of tomllib grows with the square of the number of dots in a key
+    if (line := overlong_key(text, DEEPEST)) is not None:
         raise ScenarioError(f"{source}:{line}: more than {DEEPEST} dots in a key")
     try:
         data = tomllib.loads(text)
@@ -70,7 +69,7 @@ def parse_scenario(
 def build_scenario(
     data: dict[str, Any], source: str = "<scenario>", lines: dict[PathKeys, int] | None = None
 ) -> Scenario:
-    """A scenario from plain data, plug-in names and options checked as well."""
+    """A scenario from plain tables; raises ScenarioError with everything that is wrong."""
     scenario, problems = check_scenario(data)
     if problems or scenario is None:
         raise ScenarioError(describe_problems(problems, source, lines or {}))
@@ -78,10 +77,10 @@ def build_scenario(
 
 
 def override(data: dict[str, Any], setting: str) -> PathKeys:
-    """Applies `dotted.path=value`; the value is TOML, or else taken as a string. Returns the path."""
+    """Applies `dotted.path=value`, a value in TOML or else a plain text. Returns the path."""
     name, equals, raw = setting.partition("=")
     if any("\ud800" <= letter <= "\udfff" for letter in setting):
-        raise ScenarioError(f"--set {shown(setting)}: that is not text")
+        raise ScenarioError(f"--set {shown(setting)}: that is not valid text")
     if not equals or not all(key.strip() for key in name.split(".")):
         raise ScenarioError(f"--set wants dotted.path=value, got {shown(setting)}")
     try:
@@ -106,7 +105,10 @@ def assign_all(data: dict[str, Any], changes: Mapping[str, Any]) -> list[PathKey
 
 
 def assign(data: dict[str, Any], name: str, value: Any) -> PathKeys:
-    """Puts a value at a dotted path, tables made on the way. Returns the path; raises ScenarioError where none leads there."""
+    """Puts a value at a dotted path and makes the tables on the way. Returns the path.
+
+    Raises ScenarioError if the path leads through a value.
+    """
     keys = [key.strip() for key in name.split(".")]
     path: list[Key] = []
     place: Any = data
@@ -128,11 +130,9 @@ def assign(data: dict[str, Any], name: str, value: Any) -> PathKeys:
 
 
 def _refuse_giants(data: Any, source: str, lines: dict[PathKeys, int]) -> None:
-    """Whoever walks through the tables later need not fear for the stack, nor whoever shows a number (Python prints 4,300 digits)."""
+    """Refuses tables too deep for recursion, and numbers too long to print."""
     giants = [
-        Problem(
-            path, f"no number here can have more than {LONGEST_NUMBER} bits (got {shown(value)})"
-        )
+        Problem(path, f"a number must have at most {LONGEST_NUMBER} bits (got {shown(value)})")
         for path, value in values(data, source)
         if isinstance(value, int) and value.bit_length() > LONGEST_NUMBER
     ]

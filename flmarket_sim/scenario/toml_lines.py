@@ -1,4 +1,4 @@
-"""On which line of a TOML text every key is: tomllib does not say."""
+"""The line of every key of a TOML text, which tomllib does not tell."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Iterator
 Key = str | int
 PathKeys = tuple[Key, ...]
 
-_HEADER = re.compile(
-    r"^(\[\[?)([^\]]+)\]\]?\s*(#.*)?$"
-)  # no two parts of it can share spaces: it takes one pass
+# no two parts of the pattern match the same spaces, so that it takes one pass
+_HEADER = re.compile(r"^(\[\[?)([^\]]+)\]\]?\s*(#.*)?$")
 _KEY = re.compile(
     r"""^((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*="""
 )
@@ -20,7 +19,7 @@ _PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
 
 
 def key_lines(text: str) -> dict[PathKeys, int]:
-    """The line of every table and key of a TOML text. Keys inside inline tables share the line of their parent."""
+    """The line of every table and key. Keys in an inline table have the line of their parent."""
     lines: dict[PathKeys, int] = {}
     table: PathKeys = ()
     counts: dict[PathKeys, int] = {}
@@ -42,7 +41,7 @@ def key_lines(text: str) -> dict[PathKeys, int]:
 
 
 def overlong_key(text: str, most: int) -> int | None:
-    """The first line that may have a key with more dots than `most`, quoted parts of it aside."""
+    """The first line that may have a key with more than `most` dots outside of quotes."""
     for number, line in enumerate(text.splitlines(), 1):
         if line.count(".") > most and not line.lstrip().startswith("#"):
             bare = _QUOTED.sub("q", line)
@@ -64,5 +63,6 @@ def _with_index(table: PathKeys, counts: dict[PathKeys, int]) -> PathKeys:
 
 
 def prefixes(path: PathKeys) -> Iterator[PathKeys]:
+    """The path, the path of the table around it, and so on."""
     for length in range(len(path), 0, -1):
         yield path[:length]

@@ -1,1 +1,1 @@
-"""Files that appear whole, folders with one writer, and files that somebody else wrote."""
+"""Files that appear complete, directories with one writer, and files from untrusted sources."""

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, also when the process is killed or the power goes."""
+"""Files that appear complete or not at all, even if the process is killed or the power fails."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from flmarket_sim.errors import FlmarketError
 
 
 class DiskError(FlmarketError):
-    """Something could not be written: the disk is full, or worse."""
+    """A file could not be written, for example since the disk is full."""
 
 
-ANEW = "What is complete stays readable; free some space, or name another place with --out, and do it again"
+ANEW = (
+    "Complete files stay readable; free some space, or name another place with --out, "
+    "and run the command again"
+)
 
 
 def disk_error(where: Path, error: OSError, advice: str = ANEW) -> DiskError:
-    """What the person at the keyboard reads; `advice` is what to do once there is space again."""
+    """The error for the user; `advice` says what to do once there is space again."""
     what = (
         "the disk is full"
         if error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -31,7 +34,7 @@ def disk_error(where: Path, error: OSError, advice: str = ANEW) -> DiskError:
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """`write` makes the file under a hidden name; it gets its own once it is safely on the disk."""
+    """`write` makes the file under a hidden name; it is renamed once it is safely on the disk."""
     fresh = path.with_name(f".{path.name}.tmp")
     try:
         write(fresh)
@@ -44,7 +47,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def settle(hidden: Path, folder: Path) -> None:
-    """A directory gets its name once everything in it is safely on the disk."""
+    """Renames a hidden directory once everything in it is safely on the disk."""
     for path in (*hidden.rglob("*"), hidden):
         sync(path)
     hidden.replace(folder)
@@ -52,10 +55,12 @@ def settle(hidden: Path, folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
+    """A text file in UTF-8 that appears complete or not at all."""
     write_whole(path, lambda fresh: fresh.write_text(text, encoding="utf-8"))
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:
+    """A Parquet file that appears complete or not at all."""
     write_whole(path, lambda fresh: pq.write_table(table, fresh, compression="zstd"))
 
 

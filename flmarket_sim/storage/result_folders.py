@@ -1,4 +1,4 @@
-"""Directories for results: nothing is written over, and two writers never share one."""
+"""Directories for results: nothing is overwritten, and each has at most one writer."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pathlib import Path
 from flmarket_sim.errors import InputError
 
 LOCK = ".lock"
-HIDDEN = (".run.json.tmp", ".sweep.json.tmp")  # what a kill may have left before anything was begun
-_held: dict[Path, int] = {}  # claimed and still empty: a lock says so until the first file does
+HIDDEN = (".run.json.tmp", ".sweep.json.tmp")  # a kill before the start may leave these behind
+_held: dict[Path, int] = {}  # locks of claimed directories that are still empty
 
 
 def result_folder(name: str, digest: str) -> Path:
-    """runs/NAME-HASH, whatever the name is."""
+    """runs/NAME-HASH, without the characters of the name that a path cannot have."""
     safe = re.sub(r"[^\w.-]+", "-", name)[:60]
     return Path("runs") / f"{safe}-{digest[:8]}"
 
 
 def free_folder(name: str, digest: str) -> Path:
-    """runs/NAME-HASH, with a number behind it where that is taken."""
+    """runs/NAME-HASH, followed by a number if that is taken."""
     base = result_folder(name, digest)
     folder, number = base, 1
     while folder.exists():
@@ -33,9 +33,10 @@ def free_folder(name: str, digest: str) -> Path:
 
 
 def claim(folder: Path, what: str) -> None:
-    """Makes a directory, or takes an empty one; refuses every other place. `what` is what it is for: "run", "study".
+    """Makes a directory for a result, or takes an empty one; refuses every other place.
 
-    Of two processes that want the same directory at the same moment, one gets it.
+    `what` is the kind of result, for messages: "run", "study". If two processes want the same
+    directory at the same moment, one of them gets it.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -53,7 +54,8 @@ def claim(folder: Path, what: str) -> None:
         if any(path.name != LOCK and path.name not in HIDDEN for path in folder.iterdir()):
             os.close(lock)
             raise InputError(
-                f"{folder} is not empty: a {what} needs a new or empty directory; name another with --out"
+                f"{folder} is not empty: a {what} needs a new or empty directory; "
+                "name another with --out"
             )
         _held[folder.resolve()] = lock
     except (FileExistsError, NotADirectoryError):
@@ -63,13 +65,19 @@ def claim(folder: Path, what: str) -> None:
 
 
 def lock(folder: Path, what: str) -> int:
-    """A handle that keeps other writers out of a directory until it is closed, or its process ends in any way."""
+    """A handle that keeps other writers out of a directory until it is closed.
+
+    The end of the process closes it too.
+    """
     return _locked(folder / LOCK, f"another process is running a {what} in {folder}")
 
 
 @contextmanager
 def alone(path: Path, refusal: str) -> Iterator[None]:
-    """No other process is in here with the same lock file `path`, which is gone afterwards."""
+    """A block that one process at a time can enter, by the lock file `path`.
+
+    The file is removed afterwards. `refusal` is the message to the other processes.
+    """
     handle = _locked(path, refusal)
     try:
         yield
@@ -94,7 +102,7 @@ def _locked(path: Path, refusal: str) -> int:
 
 
 def _release(wanted: Path) -> None:
-    """Lets go of directories that have files by now, or are gone, and of one that this process wants a second time."""
+    """Releases directories that have files by now or are gone, and `wanted` itself."""
     for folder, lock in list(_held.items()):
         if folder == wanted or not folder.is_dir() or any(folder.iterdir()):
             os.close(lock)

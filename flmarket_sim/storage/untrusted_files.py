@@ -1,4 +1,4 @@
-"""What may be wrong with a file that somebody else wrote, or that a disk has damaged: said before anything is made of it."""
+"""Reads files that may be damaged or malicious, and refuses them with a clear message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flmarket_sim.errors import InputError, shortened
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON file whose content is an object. Raises FileNotFoundError, which means something else to every caller."""
+    """The object in a JSON file. A missing file raises FileNotFoundError."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -28,16 +28,18 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
-    """A Parquet file. Columns that `schema` has must have its types where they are there at all, since columns are only ever added.
+    """The table of a Parquet file. Columns that `schema` names must have its types if they exist.
 
-    A few bytes can stand for more rows than there is memory: what would not fit is refused before it is unpacked.
+    (Columns may be missing, since later versions add columns.) A few bytes can stand for more rows
+    than fit into memory, so such a file is refused before it is unpacked.
     """
     try:
         file = pq.ParquetFile(path)
         needed = file.metadata.num_rows * sum(_width(field.type) for field in file.schema_arrow)
         if needed > _memory():
             raise InputError(
-                f"{path} would take {needed / 2**30:,.0f} GB of memory: it is damaged, or too large for this machine"
+                f"{path} would take {needed / 2**30:,.0f} GB of memory: "
+                "it is damaged, or too large for this machine"
             )
         table = file.read()
         table.validate(full=True)
@@ -51,16 +53,16 @@ def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
 
 
 def check_columns(path: Path, table: pa.Table, schema: pa.Schema) -> None:
-    """Refuses a table that has a column twice, or one of another type than the schema says."""
+    """Refuses a table that has a column twice, or a column of another type than the schema."""
     names = table.column_names
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InputError(f"{path} is damaged: it has column {twice[0]!r} twice")
     for field in schema:
         if field.name in names and not _alike(table.schema.field(field.name).type, field.type):
-            found = table.schema.field(field.name).type
+            actual = table.schema.field(field.name).type
             raise InputError(
-                f"{path} is damaged: column {field.name!r} is {found}, not {field.type}"
+                f"{path} is damaged: column {field.name!r} is {actual}, not {field.type}"
             )
 
 
@@ -70,9 +72,9 @@ def require_columns(path: Path, table: pa.Table, names: Iterable[str]) -> None:
         raise InputError(f"{path} is damaged: it has no column {missing[0]!r}")
 
 
-def _alike(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Names may be written as dictionaries or as they are."""
-    return bool(_plain(found) == _plain(wanted))
+def _alike(actual: pa.DataType, expected: pa.DataType) -> bool:
+    """Equal types; a dictionary counts as the type of its values."""
+    return bool(_plain(actual) == _plain(expected))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -80,7 +82,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _width(kind: pa.DataType) -> int:
-    """Bytes of a value in memory, at least."""
+    """The least number of bytes of a value in memory."""
     return max(1, kind.bit_width // 8) if pa.types.is_primitive(kind) else 4
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import flmarket_sim as fm
 from flmarket_sim.cli import main
-from flmarket_sim.learning import files
+from flmarket_sim.learning import data_files
 from tests.support.command_line import flmarket, json_output
 from tests.support.paths import ROOT
 
@@ -113,7 +113,7 @@ def test_an_unknown_list_is_refused():
 
 
 def test_missing_data_is_exit_1_with_what_to_do(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(files, "search_folders", lambda: [tmp_path])
+    monkeypatch.setattr(data_files, "search_folders", lambda: [tmp_path])
     monkeypatch.setattr(
         sys,
         "argv",

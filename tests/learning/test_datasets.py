@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from flmarket_sim.errors import DataError
-from flmarket_sim.learning import files
+from flmarket_sim.learning import data_files
 from flmarket_sim.learning.bank import Bank
-from flmarket_sim.learning.files import DataFile
+from flmarket_sim.learning.data_files import DataFile
 from flmarket_sim.learning.nsl_kdd import TRAIN_COUNTS, NslKdd
 from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Streams
@@ -24,7 +24,7 @@ def test_nsl_kdd_is_the_papers(nsl_kdd):
 
 
 def test_the_second_load_reads_the_cache_and_gives_the_same(nsl_kdd, monkeypatch):
-    monkeypatch.setattr(files, "read", lambda *_: pytest.fail("the source was read again"))
+    monkeypatch.setattr(data_files, "read", lambda *_: pytest.fail("the source was read again"))
     again = NslKdd().load(Streams(0))
     assert (again.train_x == nsl_kdd.train_x).all() and again.classes == nsl_kdd.classes
 
@@ -67,19 +67,19 @@ FILE = DataFile("made.txt", hashlib.sha256(TEXT).hexdigest(), "https://nowhere.e
 def test_a_file_is_found_gzipped_and_checked(tmp_path, monkeypatch):
     monkeypatch.setenv("FLMARKET_DATA", str(tmp_path))
     (tmp_path / "made.txt.gz").write_bytes(gzip.compress(TEXT))
-    path = files.require("made", "made", FILE)
-    assert files.read(path, FILE) == TEXT
+    path = data_files.require("made", "made", FILE)
+    assert data_files.read(path, FILE) == TEXT
     (tmp_path / "made.txt.gz").write_bytes(gzip.compress(b"other"))
     with pytest.raises(DataError, match="SHA-256"):
-        files.read(path, FILE)
+        data_files.read(path, FILE)
     (tmp_path / "made.txt.gz").write_bytes(b"not gzip")
     with pytest.raises(DataError, match="cannot be read"):
-        files.read(path, FILE)
+        data_files.read(path, FILE)
 
 
 def test_a_missing_file_says_where_it_was_looked_for_and_what_to_do():
     with pytest.raises(DataError, match=r"flmarket data fetch made.*FLMARKET_DATA"):
-        files.require("made", "made", FILE)
+        data_files.require("made", "made", FILE)
 
 
 def test_fetching_keeps_what_is_right_and_nothing_else(tmp_path, monkeypatch):
@@ -98,9 +98,11 @@ def test_fetching_keeps_what_is_right_and_nothing_else(tmp_path, monkeypatch):
     server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     base = f"http://127.0.0.1:{server.server_port}"
-    with pytest.raises(DataError, match="nothing was kept"):
-        files.fetch("made", "made", FILE, base)
+    with pytest.raises(DataError, match="nothing was stored"):
+        data_files.fetch("made", "made", FILE, base)
     assert not (tmp_path / "cache").exists()
-    assert files.fetch("made", "made", FILE, base).read_bytes() == TEXT
+    assert data_files.fetch("made", "made", FILE, base).read_bytes() == TEXT
     server.shutdown()
-    assert files.fetch("made", "made", FILE, base).read_bytes() == TEXT  # found, not fetched again
+    assert (
+        data_files.fetch("made", "made", FILE, base).read_bytes() == TEXT
+    )  # found, not fetched again

@@ -123,7 +123,7 @@ def test_what_cannot_be_a_model_is_refused(data):
         (torch.nn.ReLU, "cannot be built"),
         (torch.nn.Identity, "no parameters"),
         (torch.nn.Embedding, "does not work"),
-        (OneLogit, r"must map \(records, 6\) to \(records, 3\) logits, gives \(3, 1\)"),
+        (OneLogit, r"must map \(records, 6\) to \(records, 3\) logits, but gives \(3, 1\)"),
         (WithDropout, "does not work"),
     ):
         with pytest.raises(InputError, match=message):

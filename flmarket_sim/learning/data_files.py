@@ -1,4 +1,4 @@
-"""Where data sets live on disk: finding, checking, fetching, and a cache of the features made from them."""
+"""The files of data sets: where they are on disk, whether they are intact, and fetching them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,20 @@ import hashlib
 import http.client
 import io
 import os
-import shutil
-import tempfile
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
+from typing import Protocol, runtime_checkable
 
 from flmarket_sim.errors import DataError, InputError
-from flmarket_sim.learning.dataset import Dataset
+from flmarket_sim.learning.feature_cache import cache_home
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of a data set: its name, the SHA-256 of its text, and where it can be had."""
+    """One file of a data set: its name, the SHA-256 of its text, and its address."""
 
     name: str
     sha256: str
@@ -32,15 +28,20 @@ class DataFile:
     member: tuple[str, ...] = ()  # path through nested zip archives
 
 
-def cache_home() -> Path:
-    """`$FLMARKET_CACHE`, or the user's cache folder."""
-    if own := os.environ.get("FLMARKET_CACHE"):
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "flmarket_sim"
+@runtime_checkable
+class FileSource(Protocol):
+    """A data set that is read from files, which are in `folder` of a search folder."""
+
+    name: str
+    folder: str
+    files: tuple[DataFile, ...]
 
 
 def search_folders() -> list[Path]:
-    """Folders that are searched, in order: `$FLMARKET_DATA`, the user's cache, `shared/data` beside the checkout."""
+    """The folders to search, in order.
+
+    These are `$FLMARKET_DATA`, the user's cache and `shared/data` beside the checkout.
+    """
     folders = [cache_home() / "data", Path(__file__).resolve().parents[3] / "shared" / "data"]
     if own := os.environ.get("FLMARKET_DATA"):
         folders.insert(0, Path(own))
@@ -48,7 +49,7 @@ def search_folders() -> list[Path]:
 
 
 def find(folder: str, file: DataFile) -> Path | None:
-    """The first existing copy, plain or gzipped, directly in a search folder or in `folder` below it."""
+    """The first copy, plain or gzipped, in a search folder or in `folder` below it."""
     for root in search_folders():
         for path in (root / folder / file.name, root / file.name):
             for candidate in (path, path.with_name(path.name + ".gz")):
@@ -58,12 +59,14 @@ def find(folder: str, file: DataFile) -> Path | None:
 
 
 def require(dataset: str, folder: str, file: DataFile) -> Path:
+    """The path of a file; raises DataError if there is no copy of it."""
     path = find(folder, file)
     if path is None:
-        looked = ", ".join(str(root / folder) for root in search_folders())
+        folders = ", ".join(str(root / folder) for root in search_folders())
         raise DataError(
-            f"data set {dataset!r}: {file.name} was not found in {looked}. Run 'flmarket data fetch {dataset}', or put the "
-            f"file (plain or .gz) into a folder and name it in FLMARKET_DATA"
+            f"data set {dataset!r}: {file.name} was not found in {folders}. "
+            f"Run 'flmarket data fetch {dataset}', or put the file (plain or .gz) into a folder "
+            "and name that folder in FLMARKET_DATA"
         )
     return path
 
@@ -82,40 +85,11 @@ def read(path: Path, file: DataFile) -> bytes:
     return content
 
 
-def cached(name: str, version: int, sources: list[Path], make: Callable[[], Dataset]) -> Dataset:
-    """The data set from the feature cache, made and stored first if the sources changed.
-
-    The key is what the file system says of the sources (path, size, time), so a hit reads no source at all. Without a
-    place to write, the features are simply made each time.
-    """
-    facts = [(str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in sources]
-    key = hashlib.sha256(repr((version, facts)).encode()).hexdigest()[:16]
-    home = cache_home() / "features" / f"{name}-{key}"
-    parts = ("train_x", "train_y", "test_x", "test_y", "classes")
-    try:
-        loaded = [np.load(home / f"{part}.npy") for part in parts]
-        return Dataset(loaded[0], loaded[1], loaded[2], loaded[3], tuple(loaded[4].tolist()))
-    except (OSError, ValueError, EOFError):
-        pass
-    data = make()
-    try:
-        home.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(dir=home.parent, prefix=".new-"))
-        try:
-            for part in parts:
-                np.save(fresh / f"{part}.npy", np.asarray(getattr(data, part)))
-            if home.exists():
-                shutil.rmtree(home)
-            fresh.rename(home)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-    except OSError:
-        pass
-    return data
-
-
 def fetch(dataset: str, folder: str, file: DataFile, base: str | None = None) -> Path:
-    """Downloads a file into the user's cache and checks it. `base` replaces the address up to the last slash."""
+    """Downloads a file into the user's cache and checks it.
+
+    `base` replaces the address up to its last slash.
+    """
     existing = find(folder, file)
     if existing is not None:
         read(existing, file)
@@ -134,7 +108,7 @@ def fetch(dataset: str, folder: str, file: DataFile, base: str | None = None) ->
     digest = hashlib.sha256(content).hexdigest()
     if digest != file.sha256:
         raise DataError(
-            f"{url} gave a file with SHA-256 {digest}, expected {file.sha256}; nothing was kept"
+            f"{url} gave a file with SHA-256 {digest}, expected {file.sha256}; nothing was stored"
         )
     target = cache_home() / "data" / folder / file.name
     target.parent.mkdir(parents=True, exist_ok=True)

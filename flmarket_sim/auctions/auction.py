@@ -37,6 +37,11 @@ class Outcome:
     payment: Floats
     data_size: Floats | None = None
 
+    def __repr__(self) -> str:
+        shape, sold = np.shape(self.privacy_loss), np.asarray(self.privacy_loss) > 0
+        paid = np.sum(self.payment)
+        return f"<Outcome of shape {shape}: {sold.sum():,} sales for {paid:,.6g} in all>"
+
 
 class Auction(Protocol):
     """A mechanism. Its options are constructor arguments; `decide` keeps no state between calls.

@@ -25,6 +25,12 @@ class Dataset:
     test_y: Labels
     classes: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return (
+            f"<Dataset of {len(self.train_y):,} + {len(self.test_y):,} records with "
+            f"{np.shape(self.train_x)[-1]:,} features, {len(self.classes)} classes>"
+        )
+
     def check(self) -> Dataset:
         """Refuses data that no model can learn from. It takes one pass over all records."""
         for part, x, y in (

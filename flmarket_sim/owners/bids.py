@@ -68,6 +68,10 @@ class Profiles:
         for name, array in fields.items():
             object.__setattr__(self, name, array)
 
+    def __repr__(self) -> str:
+        markets, owners = self.shape
+        return f"<Profiles of {markets:,} markets with {owners:,} owners each>"
+
     @property
     def shape(self) -> tuple[int, int]:
         k, n = self.rate.shape
@@ -157,6 +161,12 @@ class BidBatch:
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "privacy_budget", budget)
         object.__setattr__(self, "data_size", size)
+
+    def __repr__(self) -> str:
+        markets, owners = self.shape
+        return (
+            f"<BidBatch of {markets:,} markets with {owners:,} owners each, {self.levels} levels>"
+        )
 
     @property
     def shape(self) -> tuple[int, int]:

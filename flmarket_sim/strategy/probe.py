@@ -53,6 +53,13 @@ class Probe:
     stage: NDArray[np.int8]
     seed: int = 0
 
+    def __repr__(self) -> str:
+        markets, owners = self.truth.shape
+        return (
+            f"<Probe of {markets:,} markets with {owners:,} owners each: "
+            f"mean gain / cost {self.mean_relative_gain()}>"
+        )
+
     @cached_property
     def gain(self) -> Floats:
         return np.maximum(self.best_utility - self.truthful_utility, 0.0)

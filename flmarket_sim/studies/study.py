@@ -60,6 +60,9 @@ class Finding:
     sentences: list[str] = field(default_factory=list)
     drawn: list[Row] | None = None
 
+    def __repr__(self) -> str:
+        return f"<Finding with {len(self.rows):,} rows: {' '.join(self.sentences)}>"
+
 
 class Study(Protocol):
     """A question that is asked of a market many times over."""

@@ -71,6 +71,12 @@ class Plan:
     runs: tuple[PlannedRun, ...]
     base: Tables  # the file's tables with overrides, without [sweep]: what all runs share, but for the axes
 
+    def __repr__(self) -> str:
+        axes = ", ".join(axis.path for axis in self.axes) or "no axes"
+        return (
+            f"<Plan of {self.name}: {len(self.runs):,} runs over {axes}, {len(self.seeds)} seeds>"
+        )
+
 
 def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> Plan:
     """The plan of a file with a [sweep] table. Raises InputError with everything that is wrong."""

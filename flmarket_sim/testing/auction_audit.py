@@ -134,6 +134,11 @@ class AuditReport:
     effort: str
     seed: int
 
+    def __repr__(self) -> str:
+        refuted = ", ".join(dict.fromkeys(verdict.name for verdict in self.refuted))
+        outcome = f"refuted: {refuted}" if refuted else "nothing refuted"
+        return f"<AuditReport on {self.auction}: {outcome}; {len(self.verdicts)} verdicts>"
+
     @property
     def passed(self) -> bool:
         return not any(verdict.failed for verdict in self.verdicts)

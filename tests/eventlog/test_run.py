@@ -4,12 +4,16 @@ import os
 import pickle
 from importlib.util import find_spec
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import flmarket_sim as fm
 from flmarket_sim.errors import FlmarketError, InputError, ScenarioError
+from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.report.html import page
+from flmarket_sim.studies.study import Finding, Plot
+from flmarket_sim.testing import check_auction
 from tests.support.paths import ROOT
 
 SMALL = {"rounds": 2, "owners__count": 30, "model": "none"}
@@ -98,3 +102,23 @@ def test_dir_shows_the_public_names_only():
     assert dir(fm) == sorted(fm.__all__)
     with pytest.raises(AttributeError, match="no attribute 'simulate'"):
         fm.simulate  # noqa: B018
+
+
+def test_large_results_have_a_repr_of_one_line():
+    truth = fm.draw_profiles(fm.load_scenario("paper/iid"), 4)
+    auction, money = fm.auctions.create("all-in"), truth.total_value() / 2
+    outcome = auction.decide(truth.bids(), money, np.random.default_rng(0))
+    results = (
+        truth,
+        truth.bids(),
+        outcome,
+        fm.strategy.probe(auction, truth, money, effort="quick"),
+        check_auction(auction, markets=2, raise_on_failure=False),
+        Finding([{"a": 1}], Plot("a", "b", "c", "x", "y"), ["Nobody gains."]),
+        Dataset(*2 * (np.zeros((9, 3)), np.zeros(9, int)), ("a", "b")),
+        fm.load_sweep("studies/sweep-auctions"),
+    )
+    for result in results:
+        text = repr(result)
+        assert text.startswith(f"<{type(result).__name__} ") and len(text) < 160, text
+        assert "\n" not in text

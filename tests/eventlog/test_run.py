@@ -113,7 +113,7 @@ def test_large_results_have_a_repr_of_one_line():
         truth.bids(),
         outcome,
         fm.strategy.probe(auction, truth, money, effort="quick"),
-        check_auction(auction, markets=2, raise_on_failure=False),
+        check_auction(auction, markets=5, raise_on_failure=False),
         Finding([{"a": 1}], Plot("a", "b", "c", "x", "y"), ["Nobody gains."]),
         Dataset(*2 * (np.zeros((9, 3)), np.zeros(9, int)), ("a", "b")),
         fm.load_sweep("studies/sweep-auctions"),

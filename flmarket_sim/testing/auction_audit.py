@@ -1,5 +1,4 @@
-"""The audit: every check on one mechanism, compared with what the mechanism declares and with what
-is claimed for it."""
+"""The audit: all checks on one mechanism, against what it guarantees and what is claimed for it."""
 
 from __future__ import annotations
 
@@ -28,16 +27,14 @@ SHRUNK = 3  # cases of a violation that are made small; the smallest is shown
 FEWER_ATTEMPTS = 150  # to make small what nobody promised
 NOTABLE = 0.01
 FIRST = ("contract", "deterministic")  # nothing else can be tried on an auction that breaks these
-BY_CONTRACT = (
-    "budget_feasible",
-)  # asked of every auction, whatever it declares: the market stops at a violation
+# Required of every auction, whatever it declares: the market stops at a violation.
+BY_CONTRACT = ("budget_feasible",)
 
 Progress = Callable[[int, int], None]
 
 
 class CheckFailed(AssertionError):
-    """An auction does not do what it, or its publication, says. `report` has everything that was
-    found."""
+    """An auction breaks a promise of its own, or of its publication. `report` has all verdicts."""
 
     def __init__(self, report: AuditReport) -> None:
         super().__init__(str(report))
@@ -48,13 +45,12 @@ class CheckFailed(AssertionError):
 class Verdict:
     """One property for one class of owners.
 
-    promised        who says that it holds: "contract", "guarantee", "claim" (the publication's), or
-                    "" (nobody)
-    held            no violation was found; None if it was not checked
-    markets         how many were tried
-    worst, mean     violation in `unit`: the largest, and over all owners (or markets) that were
-                    tried
-    share           of them with a violation above 0.01
+    promised     who promises it: "contract", "guarantee", "claim" (the publication's), or ""
+                 (nobody)
+    held         no violation was found; None if it was not checked
+    markets      the number of markets that were tried
+    worst, mean  violation in `unit`: the largest, and the mean over all owners (or markets) tried
+    share        the share of them with a violation above 0.01
     """
 
     name: str
@@ -72,7 +68,7 @@ class Verdict:
 
     @property
     def outcome(self) -> str:
-        """In one or two words."""
+        """The verdict in one or two words."""
         if self.held is None:
             return "not checked"
         if self.held:
@@ -84,26 +80,29 @@ class Verdict:
         return self.outcome == "refuted"
 
     def sentence(self) -> str:
-        """What was found, for people."""
+        """The verdict as a sentence."""
         name = self.name.replace("_", " ")
         for_whom = f"{name}, {OWNERS[self.owners]}"
         if self.held is None:
             return f"{for_whom}: not checked, {self.note}"
         if self.held:
             return f"{for_whom}: no violation in {self.markets:,} markets"
-        said = {
+        promise = {
             "contract": "The contract asks it",
             "guarantee": "The mechanism guarantees it",
             "claim": "Its publication claims it",
         }
         start = (
-            f"{said[self.promised]}, and it is refuted"
+            f"{promise[self.promised]}, and it is refuted"
             if self.promised
             else "Not promised, and it does not hold"
         )
         size = ""
         if self.name == "truthful":
-            size = f": owners can gain {self.mean:.2g} {self.unit} on average, {self.share:.0%} of them more than 1 %"
+            size = (
+                f": owners can gain {self.mean:.2g} {self.unit} on average, "
+                f"{self.share:.0%} of them more than 1 %"
+            )
         elif self.unit:
             size = f": by up to {self.worst:.3g} {self.unit}"
         return f"{for_whom}. {start}{size}."
@@ -125,8 +124,7 @@ OWNERS = {
 
 @dataclass(frozen=True)
 class AuditReport:
-    """Every verdict on one mechanism. `passed`: nothing that is promised was refuted; more cannot
-    be shown by trying."""
+    """All verdicts on one mechanism. `passed`: no promise was refuted, which is not a proof."""
 
     auction: str
     verdicts: tuple[Verdict, ...]
@@ -148,8 +146,7 @@ class AuditReport:
         return tuple(verdict for verdict in self.verdicts if verdict.failed)
 
     def verdict(self, name: str, owners: str = "all") -> Verdict:
-        """The verdict on one property: owners "all" for what the contract asks, else
-        "single-minded" or "any"."""
+        """The verdict on a property, for the owners "all" (contract), "single-minded" or "any"."""
         for verdict in self.verdicts:
             if (verdict.name, verdict.owners) == (name, owners):
                 return verdict
@@ -157,7 +154,7 @@ class AuditReport:
         raise InputError(f"there is no verdict on {name!r} for {owners!r}; there are {known}")
 
     def __str__(self) -> str:
-        """All that was refuted, with its markets; one line if nothing was."""
+        """All refuted promises with their markets; one line if there are none."""
         if self.passed:
             return f"{self.auction}: nothing that it promises was refuted"
         parts = [
@@ -193,14 +190,13 @@ def check_auction(
     raise_on_failure: bool = True,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Tries a mechanism (an instance, a class, a name or "module:Class") on generated markets,
-    `markets` of each class of owners.
+    """Tries a mechanism (an instance, a class, a name or "module:Class") on generated markets.
 
-    `only` names the properties to try, all by default; the contract and determinism are always
-    tried.
+    There are `markets` of each class of owners. `only` names the properties to try, by default all;
+    the contract and determinism are always tried.
 
-    Raises `CheckFailed`, an AssertionError with readable counterexamples, when something is refuted
-    that the contract asks, the mechanism's `guarantees` promise or its `claims` say. A search that
+    Raises `CheckFailed`, an AssertionError with readable counterexamples, when a promise is
+    refuted: of the contract, of the mechanism's `guarantees` or of its `claims`. A search that
     finds nothing proves nothing: the report says how much was tried.
     """
     made: Any = (
@@ -261,7 +257,7 @@ def _verdicts(
             verdicts.append(
                 replace(
                     blank,
-                    note=f"{broken} is refuted, and nothing can be said before that is mended",
+                    note=f"{broken} is refuted, and nothing can be promise before that is mended",
                 )
             )
         elif check.name == "expected" and not subject.states_chances:
@@ -275,8 +271,7 @@ def _verdicts(
 
 
 def promised_by(auction: Any, name: str, owners: str) -> str:
-    """Who says that a property holds for a class of owners; a promise for "any" covers the
-    single-minded."""
+    """Who promises a property to owners of a class; "any" covers the single-minded."""
     if owners == "all" or name in BY_CONTRACT:
         return "contract"
     covering = ("any", "single-minded") if owners == "single-minded" else ("any",)
@@ -288,9 +283,8 @@ def promised_by(auction: Any, name: str, owners: str) -> str:
 def _tried(
     check: Check, subject: AuctionUnderTest, samples: list[Markets], blank: Verdict
 ) -> Verdict:
-    if (
-        check.name == "truthful" and subject.sampled
-    ):  # every report needs many draws: one size of markets must do
+    if check.name == "truthful" and subject.sampled:
+        # Every report needs many draws, so markets of one size must suffice.
         samples = samples[-2:][:1]
     try:
         findings = [check.find(subject, sample) for sample in samples]
@@ -316,8 +310,7 @@ def _tried(
 def _smallest(
     check: Check, subject: AuctionUnderTest, findings: list[SearchResult], attempts: int
 ) -> Counterexample | None:
-    """Of the cases that show the violation by themselves some are made small, and the one with the
-    fewest owners is kept."""
+    """The smallest of a few shrunk cases: the one with the fewest owners."""
     small: list[Counterexample] = []
     for finding in findings:  # markets of few owners first
         for case in finding.cases:

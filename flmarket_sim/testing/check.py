@@ -1,4 +1,4 @@
-"""What a check is: it looks through many markets for a violation, and judges one market by itself."""
+"""A check: it searches many markets for a violation, and judges one market by itself."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ SAME = 1e-5  # of the buyer's money or of a privacy budget: networks compute in 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a look through K markets gave.
+    """The result of a search through K markets.
 
-    violation  one number for everything that was looked at (an owner, a market), 0 where all is
-               well
-    cases      those that violate, worst first
-    message    says what is wrong where no single market can show it
+    violation  a number for each checked owner or market, 0 where the property holds
+    cases      the markets that violate it, worst first
+    message    what is wrong, where no single market can show it
     """
 
     violation: Floats
@@ -31,7 +30,7 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class MeanOutcome:
-    """One outcome of a market, (n,) each: of a lottery the means."""
+    """One outcome of a market, (n,) each; the means of a lottery."""
 
     label: str
     loss: Floats
@@ -40,7 +39,7 @@ class MeanOutcome:
 
 @dataclass(frozen=True)
 class CaseJudgement:
-    """The violation of one case (0: none), what happened in it, and that in words."""
+    """The violation of one case (0: none), its outcomes, and a sentence about them."""
 
     violation: float
     views: tuple[MeanOutcome, ...] = ()
@@ -49,8 +48,12 @@ class CaseJudgement:
 
 @dataclass(frozen=True)
 class Check:
-    """name: the property, as in `guarantees`; statement: what it says; unit: of a violation, empty
-    if it has none."""
+    """A property to check.
+
+    name       as in `guarantees`
+    statement  what it says
+    unit       of a violation; empty if it has none
+    """
 
     name: str
     statement: str
@@ -74,14 +77,14 @@ def view(label: str, means: tuple[Floats, Floats]) -> MeanOutcome:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A few digits, and zero for what is next to nothing."""
+    """A few digits; 0 for tiny values."""
     if abs(value) < 1e-5:
         return "0"
     return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
 
 
 def who(i: int) -> str:
-    """Owners are counted from 1 where people read."""
+    """Owners are numbered from 1 in texts."""
     return f"Owner {i + 1}"
 
 

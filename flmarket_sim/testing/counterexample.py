@@ -1,5 +1,4 @@
-"""A counterexample for people: a table of owners, what happened, a sentence; and for machines, to
-be played again."""
+"""A counterexample: a table of owners, a sentence, and data to play it again."""
 
 from __future__ import annotations
 
@@ -32,8 +31,7 @@ class Counterexample:
         return self.judgement.story
 
     def replay(self, auction: Any) -> float:
-        """The violation of this market under another auction, or the same once more; 0 if there is
-        none."""
+        """The violation of this market under an auction; 0 if there is none."""
         subject = AuctionUnderTest(auction, self.seed)
         with suppress(ContractError):  # an auction that fails here is judged for it below
             subject.notice(self.case.bids(), self.case.budget)
@@ -46,8 +44,7 @@ class Counterexample:
         return ["owner", "family", "rate", "budget", "records", "worth", *shown]
 
     def rows(self) -> list[list[str]]:
-        """One row an owner: who she is, what everything she has is worth to her, what she sells and
-        gets."""
+        """One row for each owner: her type, the value of all she has, what she sells and gets."""
         truth = self.case.truth
         families, worth = family_names(truth.family[0]), truth.value(truth.privacy_budget)[0]
         rows = []
@@ -77,7 +74,7 @@ class Counterexample:
     def as_dict(self) -> dict[str, Any]:
         case = self.case
         truth = case.truth
-        told = case.told_bids() if case.told is not None else None
+        reports = case.misreported_bids() if case.misreport is not None else None
         return {
             "violation": self.violation,
             "story": self.story,
@@ -93,11 +90,11 @@ class Counterexample:
                 for i, family in enumerate(family_names(truth.family[0]))
             ],
             "owner": case.owner,
-            "told": told
+            "told": reports
             and {
-                "values": told.values[0, case.owner].tolist(),
-                "privacy_budget": float(told.privacy_budget[0, case.owner]),
-                "data_size": float(told.data_size[0, case.owner]),
+                "values": reports.values[0, case.owner].tolist(),
+                "privacy_budget": float(reports.privacy_budget[0, case.owner]),
+                "data_size": float(reports.data_size[0, case.owner]),
             },
             "order": case.order and list(case.order),
             "outcomes": {

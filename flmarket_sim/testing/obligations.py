@@ -1,5 +1,4 @@
-"""What the contract asks of every auction, whatever it promises: shapes, seeds, draws, batches,
-`expected`."""
+"""The obligations of every auction: shapes, seeds, draws, batches, `expected`."""
 
 from __future__ import annotations
 
@@ -50,8 +49,7 @@ def declarations(auction: Any) -> str:
 
 
 def _complaint(subject: AuctionUnderTest, bids: BidBatch, money: Floats) -> str:
-    """What is wrong with one call; empty if nothing. The buyer's budget is another check's
-    business."""
+    """What is wrong with one call; empty if nothing. The buyer's budget has a check of its own."""
     before = [np.array(part) for part in (bids.values, bids.privacy_budget, bids.data_size, money)]
     try:
         outcome: Any = subject.decide(bids, money)
@@ -88,12 +86,16 @@ def _judge_contract(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJud
 def _same(
     one: Outcome, other: Outcome, bids: BidBatch, money: Floats, tolerance: float = 0.0
 ) -> Floats:
-    """(K, n) how far two outcomes are apart, relative to privacy budgets and to the money; 0 within
-    tolerance."""
+    """(K, n) distance of two outcomes relative to privacy budgets and money; 0 within tolerance."""
     loss = np.abs(one.privacy_loss - other.privacy_loss) / bids.privacy_budget
     payment = np.abs(one.payment - other.payment) / np.maximum(money, 1e-300)[:, None]
     apart = np.maximum(loss, payment)
     return np.where(apart > tolerance, apart, 0.0)
+
+
+def _view(label: str, outcome: Outcome) -> MeanOutcome:
+    """The first market of an outcome."""
+    return MeanOutcome(label, outcome.privacy_loss[0], outcome.payment[0])
 
 
 def _find_deterministic(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
@@ -119,10 +121,7 @@ def _judge_deterministic(subject: AuctionUnderTest, case: ViolatingMarket) -> Ca
     apart = [_same(first, other, bids, money) for other in outcomes]
     other = outcomes[int(np.argmax([part.max() for part in apart]))]
     here = np.max(apart, axis=0)[0]
-    views = (
-        MeanOutcome("first", first.privacy_loss[0], first.payment[0]),
-        MeanOutcome("again", other.privacy_loss[0], other.payment[0]),
-    )
+    views = (_view("first", first), _view("again", other))
     i = int(here.argmax())
     story = (
         f"The same bids, budget and seed give two outcomes: {who(i).lower()} {sold(views[0], i)} "
@@ -132,7 +131,7 @@ def _judge_deterministic(subject: AuctionUnderTest, case: ViolatingMarket) -> Ca
 
 
 def _state(subject: AuctionUnderTest, bids: BidBatch, money: Floats) -> Any:
-    """Where the random numbers stand after a decision."""
+    """The state of the random numbers after a decision."""
     rng = np.random.default_rng(subject.seed)
     subject.auction.decide(bids, money, rng)
     return rng.bit_generator.state
@@ -145,9 +144,9 @@ def _find_draws(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
         values = bids.values.copy()
         values[:, i] *= factor
         if _state(subject, BidBatch(values, bids.privacy_budget, bids.data_size), money) != before:
-            told = scaled(factor, markets.levels)
+            misreport = scaled(factor, markets.levels)
             cases = [
-                ViolatingMarket.of(markets, k, owner=i, told=told)
+                ViolatingMarket.of(markets, k, owner=i, misreport=misreport)
                 for k in range(min(20, markets.shape[0]))
             ]
             return SearchResult(
@@ -163,19 +162,19 @@ def _find_draws(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
 
 def _judge_draws(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
     differs = _state(subject, case.bids(), case.budget) != _state(
-        subject, case.told_bids(), case.budget
+        subject, case.misreported_bids(), case.budget
     )
-    assert case.owner is not None and case.told is not None
+    assert case.owner is not None and case.misreport is not None
     story = (
-        f"From the same seed the auction draws other random numbers when {who(case.owner).lower()} asks "
-        f"{number(case.told.factor[-1])} times what she truly would: then no two reports can be compared fairly."
+        f"From the same seed the auction draws other random numbers when {who(case.owner).lower()} "
+        f"asks {number(case.misreport.factor[-1])} times what she truly would: "
+        "then no two reports can be compared fairly."
     )
     return CaseJudgement(float(differs), (), story)
 
 
 def _find_batch(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
-    """Half of the markets are exchanged for others; in a deterministic auction some are also
-    decided alone."""
+    """Replaces half of the markets; decides some markets of deterministic auctions alone."""
     bids, money = markets.bids(), markets.money
     count = markets.shape[0]
     whole = subject.decide(bids, money)
@@ -219,21 +218,17 @@ def _judge_batch(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgem
     one = subject.decide(bids.take([0, 0]), np.array([case.money, case.money]))
     two = subject.decide(bids, np.array([case.money, money]))
     apart = _same(one, two, bids.take([0, 0]), np.array([case.money] * 2), SAME)[0]
-    views = (
-        MeanOutcome("alone", one.privacy_loss[0], one.payment[0]),
-        MeanOutcome("beside", two.privacy_loss[0], two.payment[0]),
-    )
+    views = (_view("alone", one), _view("beside", two))
     i = int(apart.argmax())
     story = (
-        f"{who(i)} {sold(views[0], i)}. When another market with a budget of {number(money)} is decided in the same call, "
-        f"she {sold(views[1], i)}."
+        f"{who(i)} {sold(views[0], i)}. When another market with a budget of {number(money)} "
+        f"is decided in the same call, she {sold(views[1], i)}."
     )
     return CaseJudgement(float(apart.max()), views, story)
 
 
 def _find_expected(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
-    """A lottery's means over the preview are far too noisy to judge: every market with few owners
-    is judged by itself."""
+    """Judges a few markets one by one: the preview has too few draws to judge a lottery."""
     if not subject.states_chances:
         return SearchResult(np.zeros(1))
     cases = [ViolatingMarket.of(markets, k) for k in range(min(6, markets.shape[0]))]
@@ -243,15 +238,15 @@ def _find_expected(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
 
 
 def _judge_expected(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
-    """Mean loss and payment over many draws against `expected`, within Bernstein's bound for what
-    it claims."""
+    """Compares means over many draws with `expected`, within Bernstein's bound for its chances."""
     bids = case.bids()
     chance, payment = (part[0] for part in subject.chances(bids, case.budget))
     if chance.shape != payment.shape or chance.shape[0] != case.n or chance.shape[1] < 2:
         return CaseJudgement(
             1.0,
             (),
-            f"`expected` must give two arrays (K, n, M + 1), got {chance.shape}, {payment.shape} of n, M + 1",
+            f"`expected` must give two arrays (K, n, M + 1), "
+            f"got {chance.shape}, {payment.shape} of n, M + 1",
         )
     if (chance < -1e-6).any() or (np.abs(chance.sum(axis=1) - 1) > 1e-4).any():
         return CaseJudgement(
@@ -278,12 +273,15 @@ def _judge_expected(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJud
         view("drawn", (loss.mean(axis=0), paid.mean(axis=0))),
     )
     i = int(apart.argmax())
-    story = f"`expected` says that {who(i).lower()} {sold(views[0], i)} on average; over {len(loss):,} draws she {sold(views[1], i)}."
+    story = (
+        f"`expected` says that {who(i).lower()} {sold(views[0], i)} on average; "
+        f"over {len(loss):,} draws she {sold(views[1], i)}."
+    )
     return CaseJudgement(float(apart.max()), views, story)
 
 
 def obligations() -> Iterator[Check]:
-    """In the order in which they are tried: an auction that breaks the first is not tried further."""
+    """The checks in their order: an auction that fails the first is not tried further."""
     yield Check(
         "contract", "shapes, types, signs, owners' budgets", "", _find_contract, _judge_contract
     )

@@ -1,5 +1,4 @@
-"""What an auction may promise to owners and buyers: budgets, individual rationality, monotonicity,
-anonymity."""
+"""Promises of auctions: budgets, individual rationality, monotonicity, anonymity."""
 
 from __future__ import annotations
 
@@ -27,13 +26,8 @@ from flmarket_sim.testing.truthfulness import truthful
 from flmarket_sim.testing.violating_market import ViolatingMarket, scaled, some, tied
 
 SCALES = (0.0, 0.2, 0.7, 0.95, 1.05, 1.4, 3.0, 20.0)  # of an owner's table of values
-EVERYTHING = (
-    "unit",
-    "full_value",
-    "privacy_budget",
-    "data_size",
-    "record",
-)  # that an auction may sort by
+# What an auction may sort by.
+EVERYTHING = ("unit", "full_value", "privacy_budget", "data_size", "record")
 
 
 def _market_alone(markets: Markets, k: int, owner: int) -> ViolatingMarket:
@@ -61,7 +55,7 @@ def _find_budget(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
 
 
 def _excess(spent: Floats, money: Floats) -> Floats:
-    """What is spent above the budget, as a share of it."""
+    """Spending above the budget, as a share of it."""
     excess = (spent - money) / np.maximum(money, 1e-9)
     return np.where(excess > TOLERANCE, excess, 0.0)
 
@@ -90,14 +84,13 @@ def _find_rational(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
 
 
 def _deficit(value: Floats, payment: Floats) -> Floats:
-    """What a payment leaves uncovered, as a share of the value of what was sold."""
+    """The part of the value of a sale that its payment does not cover."""
     missing = (value - payment) / np.maximum(value, 1e-300)
     return np.where(missing > TOLERANCE, missing, 0.0)
 
 
 def _judge_rational(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
-    """Of a lottery every draw counts: owners accept or decline what was drawn, not what might have
-    been."""
+    """Judges every draw of a lottery: owners accept or decline what was drawn."""
     assert case.owner is not None
     i = case.owner
     _, loss, payment, size = subject.realised(case.bids(), case.money)
@@ -129,27 +122,30 @@ def _find_monotone(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
 
     def case(k: int, i: int) -> ViolatingMarket:
         return ViolatingMarket.of(
-            markets, k, owner=i, told=scaled(SCALES[which[k, i]], markets.levels)
+            markets, k, owner=i, misreport=scaled(SCALES[which[k, i]], markets.levels)
         )
 
     return SearchResult(violation, worst(violation, markets, case))
 
 
 def _judge_monotone(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
-    assert case.owner is not None and case.told is not None
-    i, factor = case.owner, case.told.factor[-1]
-    truthful, told = (
+    assert case.owner is not None and case.misreport is not None
+    i, factor = case.owner, case.misreport.factor[-1]
+    truthful, misreported = (
         subject.all_lots(case.bids(), case.money),
-        subject.all_lots(case.told_bids(), case.money),
+        subject.all_lots(case.misreported_bids(), case.money),
     )
-    views = (view("truth", truthful.means()), view("told", told.means()))
+    views = (view("truth", truthful.means()), view("told", misreported.means()))
     sign = 1.0 if factor > 1 else -1.0
     more = sign * (views[1].loss[i] - views[0].loss[i]) / case.truth.privacy_budget[0, i]
     holds = more <= SAME or (
         subject.sampled
-        and not subject.above_noise(sign * (told.privacy_loss - truthful.privacy_loss)[:, i])
+        and not subject.above_noise(sign * (misreported.privacy_loss - truthful.privacy_loss)[:, i])
     )
-    story = f"{who(i)} {sold(views[0], i)}. If she asks {number(factor)} times as much she {sold(views[1], i)}."
+    story = (
+        f"{who(i)} {sold(views[0], i)}. "
+        f"If she asks {number(factor)} times as much she {sold(views[1], i)}."
+    )
     return CaseJudgement(0.0 if holds else float(more), views, story)
 
 
@@ -208,12 +204,15 @@ def _judge_anonymous(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJu
     apart = np.maximum(loss / case.truth.privacy_budget[0], payment / max(case.money, 1e-300))
     i = int(apart.argmax())
     listed = ", ".join(str(j + 1) for j in order)
-    story = f"{who(i)} {sold(views[0], i)}. With the same owners in the order {listed} she {sold(views[1], i)}."
+    story = (
+        f"{who(i)} {sold(views[0], i)}. "
+        f"With the same owners in the order {listed} she {sold(views[1], i)}."
+    )
     return CaseJudgement(float(apart[i]) if apart[i] > SAME else 0.0, views, story)
 
 
 def promises(effort: str) -> Iterator[Check]:
-    """Tried for each class of owners."""
+    """The checks for each class of owners."""
     yield Check(
         "budget_feasible",
         "no draw costs the buyer more than she has",

@@ -1,5 +1,5 @@
-"""Counterexamples made small: fewer owners, fewer levels, rounder numbers, as long as the violation
-stays at least half as large."""
+"""Shrinking of counterexamples: fewer owners, fewer levels and rounder numbers, while at least half
+of the violation remains."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from flmarket_sim.testing.violating_market import RelativeMisreport, ViolatingMa
 
 Violation = Callable[[ViolatingMarket], float]
 ATTEMPTS = 600
-KEPT = 0.5  # of the violation
+REMAINS = 0.5  # of the violation
 LITTLE = 1e-6  # of the money
 
 
 class _Budget:
     """Judges attempts until their number is used up.
 
-    An attempt counts only if rounding has no part in it: no two owners may have become alike, and a
-    little more or less money must show the violation too. A market that the auction refuses is no
+    An attempt counts only if rounding plays no part: no two owners may become alike, and slightly
+    more or less money must show the violation too. A market that the auction refuses is not a
     counterexample.
     """
 
     def __init__(self, violation: Violation, case: ViolatingMarket, attempts: int) -> None:
-        self.violation, self.floor, self.left = violation, KEPT * violation(case), attempts
+        self.violation, self.floor, self.left = violation, REMAINS * violation(case), attempts
         self.may_tie = _tied(case)
 
     def persists(self, case: ViolatingMarket) -> bool:
@@ -54,16 +54,24 @@ def _tied(case: ViolatingMarket) -> bool:
 def shrink(
     violation: Violation, case: ViolatingMarket, attempts: int = ATTEMPTS
 ) -> ViolatingMarket:
-    """The smallest and roundest case found from this one. Never larger; the case itself if nothing
-    can be left out."""
+    """The smallest and roundest case found. It is never larger than the given one."""
     budget = _Budget(violation, case, attempts)
-    for step in (_fewer_owners, _levels, _sizes, _told, _numbers, _told, _fewer_owners, _numbers):
+    for step in (
+        _fewer_owners,
+        _levels,
+        _sizes,
+        _simpler_misreport,
+        _numbers,
+        _simpler_misreport,
+        _fewer_owners,
+        _numbers,
+    ):
         case = step(case, budget)
     return case
 
 
 def _fewer_owners(case: ViolatingMarket, budget: _Budget) -> ViolatingMarket:
-    """Owners are left out one by one, with the money as it is or with less."""
+    """Leaves owners out one by one, with the same money or less."""
     shorter = True
     while shorter and case.n > 1:
         shorter = False
@@ -73,30 +81,29 @@ def _fewer_owners(case: ViolatingMarket, budget: _Budget) -> ViolatingMarket:
             attempt = case.without(j)
             share = float(attempt.truth.total_value()[0] / case.truth.total_value()[0])
             options = (attempt, replace(attempt, money=case.money * share))
-            kept = next((option for option in options if budget.persists(option)), None)
-            if kept is not None:
-                case, shorter = kept, True
+            smaller = next((option for option in options if budget.persists(option)), None)
+            if smaller is not None:
+                case, shorter = smaller, True
                 break
     return case
 
 
 def _levels(case: ViolatingMarket, budget: _Budget) -> ViolatingMarket:
-    """Fewer levels, unless that makes the violation much larger: then the coarse bids would be what
-    is shown."""
+    """Fewer levels, unless the violation grows much: then the coarse bids would be the cause."""
     for levels in (1, 2, 4):
         if levels < case.levels and case.levels % levels == 0:
-            told = case.told and replace(
-                case.told,
-                factor=case.told.factor[case.levels // levels - 1 :: case.levels // levels],
+            misreport = case.misreport and replace(
+                case.misreport,
+                factor=case.misreport.factor[case.levels // levels - 1 :: case.levels // levels],
             )
-            attempt = replace(case, levels=levels, told=told)
-            if budget.persists(attempt) and budget.violation(attempt) <= 2 * budget.floor / KEPT:
+            attempt = replace(case, levels=levels, misreport=misreport)
+            if budget.persists(attempt) and budget.violation(attempt) <= 2 * budget.floor / REMAINS:
                 return attempt
     return case
 
 
 def _sizes(case: ViolatingMarket, budget: _Budget) -> ViolatingMarket:
-    """All records and the money divided by one number."""
+    """Divides all records and the money by one number."""
     for part in (1.0, 0.1, 0.03):
         divisor = max(1.0, float(case.truth.data_size.min()) / part, 1.0)
         family, rate, privacy_budget, size = columns(case.truth)
@@ -108,7 +115,7 @@ def _sizes(case: ViolatingMarket, budget: _Budget) -> ViolatingMarket:
 
 
 def _numbers(case: ViolatingMarket, budget: _Budget) -> ViolatingMarket:
-    """Every number of the market, one after the other, as round as it can be."""
+    """Rounds every number of the market as far as possible, one after the other."""
     for i in range(case.n):
         if case.truth.family[0, i] not in (LINEAR, STEP):
             case = _first(case, budget, iter([_with(case, 0, i, LINEAR)]))
@@ -119,50 +126,52 @@ def _numbers(case: ViolatingMarket, budget: _Budget) -> ViolatingMarket:
     return _first(case, budget, (replace(case, money=money) for money in _rounder(case.money)))
 
 
-def _told(case: ViolatingMarket, budget: _Budget) -> ViolatingMarket:
-    """The lie: true where it need not be false, then one factor for all levels, then rounder."""
-    if case.told is None:
+def _simpler_misreport(case: ViolatingMarket, budget: _Budget) -> ViolatingMarket:
+    """Makes the misreport true where possible, then the same factor at all levels, then rounder."""
+    if case.misreport is None:
         return case
-    told, same = case.told, (1.0,) * case.levels
-    case = _first(case, budget, (replace(case, told=t) for t in _plainer(told, same)))
+    misreport, same = case.misreport, (1.0,) * case.levels
+    case = _first(case, budget, (replace(case, misreport=t) for t in _plainer(misreport, same)))
     for name in ("budget_share", "size_share"):
-        assert case.told is not None
-        told = case.told
-        if (old := getattr(told, name)) < 1.0:
+        assert case.misreport is not None
+        misreport = case.misreport
+        if (old := getattr(misreport, name)) < 1.0:
             rounder = (
-                replace(case, told=replace(told, **{name: share}))  # type: ignore[arg-type]
+                replace(case, misreport=replace(misreport, **{name: share}))  # type: ignore
                 for share in _rounder(old)
                 if share <= 1.0
             )
             case = _first(case, budget, rounder)
-    assert case.told is not None
-    if set(case.told.factor) == set(same):
+    assert case.misreport is not None
+    if set(case.misreport.factor) == set(same):
         return case
-    factors = [case.told.factor[-1]] if len(set(case.told.factor)) == 1 else []
+    factors = [case.misreport.factor[-1]] if len(set(case.misreport.factor)) == 1 else []
     flat = (
-        replace(case, told=replace(case.told, factor=(f,) * case.levels))
+        replace(case, misreport=replace(case.misreport, factor=(f,) * case.levels))
         for old in factors
         for f in (0.0, *_rounder(old))
     )
     case = _first(case, budget, flat)
-    assert case.told is not None
-    if len(set(case.told.factor)) > 1:
-        digits = (tuple(_rounded(f, d) for f in case.told.factor) for d in (1, 2, 3))
+    assert case.misreport is not None
+    if len(set(case.misreport.factor)) > 1:
+        digits = (tuple(_rounded(f, d) for f in case.misreport.factor) for d in (1, 2, 3))
         case = _first(
-            case, budget, (replace(case, told=replace(case.told, factor=f)) for f in digits)
+            case,
+            budget,
+            (replace(case, misreport=replace(case.misreport, factor=f)) for f in digits),
         )
     return case
 
 
-def _plainer(told: RelativeMisreport, same: tuple[float, ...]) -> Iterator[RelativeMisreport]:
-    flat = (told.factor[-1],) * len(same)
-    for factor in dict.fromkeys((same, flat, told.factor)):
+def _plainer(misreport: RelativeMisreport, same: tuple[float, ...]) -> Iterator[RelativeMisreport]:
+    flat = (misreport.factor[-1],) * len(same)
+    for factor in dict.fromkeys((same, flat, misreport.factor)):
         for budget_share, size_share in dict.fromkeys(
             (
                 (1.0, 1.0),
-                (told.budget_share, 1.0),
-                (1.0, told.size_share),
-                (told.budget_share, told.size_share),
+                (misreport.budget_share, 1.0),
+                (1.0, misreport.size_share),
+                (misreport.budget_share, misreport.size_share),
             )
         ):
             if (factor, budget_share, size_share) != (same, 1.0, 1.0):
@@ -186,7 +195,7 @@ def _rounded(value: float, digits: int) -> float:
 
 
 def _rounder(value: float, whole: bool = False) -> Iterator[float]:
-    """1, then the value at one, two and three digits, plainest first; nothing that is not plainer."""
+    """1, then the value at one, two and three digits; only values that are rounder."""
     seen = [value]
     for candidate in (1.0, *(_rounded(value, digits) for digits in (1, 2, 3))):
         if candidate not in seen and candidate > 0 and (not whole or candidate == int(candidate)):

@@ -1,5 +1,4 @@
-"""The markets that a mechanism is tried on: several sizes, heavy-tailed records, budgets from too
-little to plenty."""
+"""Trial markets: several sizes, heavy-tailed records, budgets from too little to plenty."""
 
 from __future__ import annotations
 
@@ -33,12 +32,12 @@ class Markets:
         return self.truth.shape
 
     def bids(self) -> BidBatch:
-        """Everybody tells the truth."""
+        """The truthful bids."""
         return self.truth.bids(self.levels)
 
 
 def draw(owners: str, n: int, count: int, rng: np.random.Generator) -> Markets:
-    """Markets of one class of owners: types as in the paper, sizes over three orders of magnitude."""
+    """Markets of one class of owners: types as in the paper, sizes of three orders of magnitude."""
     shape = (count, n)
     truth = Profiles(
         rng.choice(list(CLASSES[owners]), shape),
@@ -51,8 +50,7 @@ def draw(owners: str, n: int, count: int, rng: np.random.Generator) -> Markets:
 
 
 def edges(markets: Markets) -> list[Markets]:
-    """The same markets at the ends of what can happen: no money, far too much, owners all alike,
-    few and odd levels."""
+    """The same markets in extreme variants: no money, far too much, equal owners, other levels."""
     truth, money = markets.truth, markets.money
     alike = Profiles(*(np.repeat(c[:, :1], truth.shape[1], axis=1) for c in columns(truth)))
     return [
@@ -69,8 +67,7 @@ def columns(truth: Profiles) -> tuple[Any, Any, Any, Any]:
 
 
 def playable_sizes(auction: Any) -> tuple[int, ...]:
-    """How many owners its markets can have: those of `SIZES`, or the one number that it was trained
-    for."""
+    """The numbers of owners that the auction can play: `SIZES`, or the one it was trained for."""
     rng = np.random.default_rng(0)
     for n in SIZES:
         sample = draw("any", n, 1, rng)

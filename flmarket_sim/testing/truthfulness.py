@@ -1,5 +1,4 @@
-"""Truthful: no owner gains by a lie while all others tell the truth. Sought with the probe, shown
-by one lie."""
+"""Truthful: no owner gains by a misreport while all others tell the truth."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ NOTABLE = 1e-6  # of cost: below it a gain is not worth a word
 
 
 def _find(subject: AuctionUnderTest, markets: Markets, effort: str) -> SearchResult:
-    found = probe(
+    best = probe(
         subject.auction,
         markets.truth,
         markets.money,
@@ -34,36 +33,38 @@ def _find(subject: AuctionUnderTest, markets: Markets, effort: str) -> SearchRes
         effort=effort,
         levels=markets.levels,
     )
-    worth = (found.gain > ROUNDING * markets.money[:, None]) & (found.relative_gain > NOTABLE)
-    violation = np.where(worth, found.relative_gain, 0.0)
+    worth = (best.gain > ROUNDING * markets.money[:, None]) & (best.relative_gain > NOTABLE)
+    violation = np.where(worth, best.relative_gain, 0.0)
     return SearchResult(
         violation,
         worst(
             violation,
             markets,
-            lambda k, i: ViolatingMarket.of(markets, k, owner=i, told=_told(found, k, i)),
+            lambda k, i: ViolatingMarket.of(
+                markets, k, owner=i, misreport=_relative_misreport(best, k, i)
+            ),
         ),
     )
 
 
-def _told(found: Probe, k: int, i: int) -> RelativeMisreport:
+def _relative_misreport(best: Probe, k: int, i: int) -> RelativeMisreport:
     """The probe's report as factors of the truth."""
-    truth = found.truth
-    budget, size = found.privacy_budget[k, i], found.data_size[k, i]
-    honest = truth.types.at((k, i)).table(found.values.shape[2], budget, size)
-    factor = tuple(float(f) for f in found.values[k, i] / honest)
+    truth = best.truth
+    budget, size = best.privacy_budget[k, i], best.data_size[k, i]
+    honest = truth.types.at((k, i)).table(best.values.shape[2], budget, size)
+    factor = tuple(float(f) for f in best.values[k, i] / honest)
     return RelativeMisreport(
         factor, float(budget / truth.privacy_budget[k, i]), float(size / truth.data_size[k, i])
     )
 
 
 def _judge(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
-    assert case.owner is not None and case.told is not None
+    assert case.owner is not None and case.misreport is not None
     i, truth = case.owner, case.truth
-    lie = case.told_bids()
+    reports = case.misreported_bids()
     honest_lots, lying_lots = (
         subject.all_lots(case.bids(), case.money),
-        subject.all_lots(lie, case.money),
+        subject.all_lots(reports, case.money),
     )
 
     owner = truth.types.at((0, i))
@@ -73,48 +74,54 @@ def _judge(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
         lying_lots.privacy_loss[:, i], lying_lots.data_size[:, i]
     )
     weights = honest_lots.chance[:, i], lying_lots.chance[:, i]
-    earned, earned_by_lie = float(honest @ weights[0]), float(lying @ weights[1])
+    earned, earned_by_misreport = float(honest @ weights[0]), float(lying @ weights[1])
     least = float(owner.value(owner.privacy_budget / LEVELS))
     scale = max(float(cost @ weights[0]), least)
-    gain = earned_by_lie - earned
+    gain = earned_by_misreport - earned
     pays = gain > ROUNDING * case.money and gain > NOTABLE * scale
     if pays and subject.sampled:
         pays = subject.above_noise(lying - honest)
     views = (view("truth", honest_lots.means()), view("lie", lying_lots.means()))
     story = (
-        f"{who(i)} truthfully {sold(views[0], i)} and earns {number(earned)}. If she {_what(case, lie)}, "
-        f"she {sold(views[1], i)} and earns {number(earned_by_lie)}: a gain of {number(gain / scale)} times her cost."
+        f"{who(i)} truthfully {sold(views[0], i)} and earns {number(earned)}. "
+        f"If she {_in_words(case, reports)}, "
+        f"she {sold(views[1], i)} and earns {number(earned_by_misreport)}: "
+        f"a gain of {number(gain / scale)} times her cost."
     )
     return CaseJudgement(gain / scale if pays else 0.0, views, story)
 
 
-def _what(case: ViolatingMarket, lie: BidBatch) -> str:
-    """The lie in words."""
-    assert case.owner is not None and case.told is not None
-    i, truth, told = case.owner, case.truth, case.told
-    said = []
-    if lie.privacy_budget[0, i] < truth.privacy_budget[0, i] * (1 - 1e-9):
-        said.append(
-            f"offers a privacy budget of {number(lie.privacy_budget[0, i])}, not {number(truth.privacy_budget[0, i])}"
+def _in_words(case: ViolatingMarket, reports: BidBatch) -> str:
+    """The misreport in words."""
+    assert case.owner is not None and case.misreport is not None
+    i, truth, misreport = case.owner, case.truth, case.misreport
+    changes = []
+    if reports.privacy_budget[0, i] < truth.privacy_budget[0, i] * (1 - 1e-9):
+        changes.append(
+            f"offers a privacy budget of {number(reports.privacy_budget[0, i])}, "
+            f"not {number(truth.privacy_budget[0, i])}"
         )
-    if lie.data_size[0, i] < truth.data_size[0, i]:
-        said.append(f"offers {lie.data_size[0, i]:g} of her {truth.data_size[0, i]:g} records")
-    asks = ", ".join(number(value) for value in lie.values[0, i])
-    if len(set(told.factor)) > 1:
-        said.append(f"asks {asks} for the {case.levels} levels of it")
-    elif told.factor[-1] == 0.0:
-        said.append("asks nothing for it")
-    elif told.factor[-1] != 1.0:
-        said.append(
-            f"asks {number(lie.values[0, i, -1])} for it, {number(told.factor[-1])} times what it is worth to her"
+    if reports.data_size[0, i] < truth.data_size[0, i]:
+        changes.append(
+            f"offers {reports.data_size[0, i]:g} of her {truth.data_size[0, i]:g} records"
         )
-    return " and ".join(said or ["says the same"])
+    asks = ", ".join(number(value) for value in reports.values[0, i])
+    if len(set(misreport.factor)) > 1:
+        changes.append(f"asks {asks} for the {case.levels} levels of it")
+    elif misreport.factor[-1] == 0.0:
+        changes.append("asks nothing for it")
+    elif misreport.factor[-1] != 1.0:
+        changes.append(
+            f"asks {number(reports.values[0, i, -1])} for it, "
+            f"{number(misreport.factor[-1])} times what it is worth to her"
+        )
+    return " and ".join(changes or ["says the same"])
 
 
 def truthful(effort: str) -> Check:
     return Check(
         "truthful",
-        "no lie of one owner pays",
+        "no misreport of one owner pays",
         "of cost",
         lambda subject, markets: _find(subject, markets, effort),
         _judge,

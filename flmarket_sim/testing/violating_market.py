@@ -1,5 +1,4 @@
-"""One market in which something goes wrong: small enough to be read, complete enough to be played
-again."""
+"""One market that violates a property: small enough to read, complete enough to play again."""
 
 from __future__ import annotations
 
@@ -17,9 +16,9 @@ from flmarket_sim.testing.trial_markets import LEVELS, Floats, Markets, columns
 class RelativeMisreport:
     """A report relative to the truth, so that it keeps its meaning when the truth is rounded.
 
-    factor        (M,) what is asked at each level, as a factor of the true value of what is offered
-    budget_share  offered of the true privacy budget
-    size_share    offered of the true records
+    factor        (M,) the reported value of each level, as a factor of its true value
+    budget_share  offered share of the true privacy budget
+    size_share    offered share of the true records
     """
 
     factor: tuple[float, ...]
@@ -31,17 +30,17 @@ class RelativeMisreport:
 class ViolatingMarket:
     """truth (1, n) and money of one market, and what the check changes in it.
 
-    owner    whom it is about
-    told     what she reports instead of the truth
-    order    the owners rearranged: position p of the other market holds owner order[p]
-    beside   another market (1, n), decided in the same call
+    owner      the owner of interest
+    misreport  what she reports instead of the truth
+    order      the owners rearranged: position p of the other market holds owner order[p]
+    beside     another market (1, n), decided in the same call
     """
 
     truth: Profiles
     money: float
     levels: int = LEVELS
     owner: int | None = None
-    told: RelativeMisreport | None = None
+    misreport: RelativeMisreport | None = None
     order: tuple[int, ...] | None = None
     beside: tuple[Profiles, float] | None = None
 
@@ -61,38 +60,38 @@ class ViolatingMarket:
         return np.array([self.money])
 
     def bids(self) -> BidBatch:
-        """Everybody tells the truth: one market."""
+        """The truthful bids of the market."""
         return self.truth.bids(self.levels)
 
-    def told_size(self) -> float:
-        """Records that the liar offers."""
-        assert self.owner is not None and self.told is not None
+    def offered_size(self) -> float:
+        """Records that the owner offers."""
+        assert self.owner is not None and self.misreport is not None
         size = self.truth.data_size[0, self.owner]
-        return float(np.clip(np.floor(self.told.size_share * size + 1e-9), 1.0, size))
+        return float(np.clip(np.floor(self.misreport.size_share * size + 1e-9), 1.0, size))
 
-    def told_bids(self) -> BidBatch:
-        """All but the owner tell the truth: one market."""
-        assert self.owner is not None and self.told is not None
+    def misreported_bids(self) -> BidBatch:
+        """The bids if the owner misreports, and all others tell the truth."""
+        assert self.owner is not None and self.misreport is not None
         i, truth, bids = self.owner, self.truth, self.bids()
         values, budgets, sizes = (
             bids.values.copy(),
             bids.privacy_budget.copy(),
             bids.data_size.copy(),
         )
-        budgets[0, i] *= min(self.told.budget_share, 1.0)
-        sizes[0, i] = self.told_size()
+        budgets[0, i] *= min(self.misreport.budget_share, 1.0)
+        sizes[0, i] = self.offered_size()
         honest = truth.types.at((0, i)).table(self.levels, budgets[0, i], sizes[0, i])
-        values[0, i] = np.maximum.accumulate(honest * np.asarray(self.told.factor))
+        values[0, i] = np.maximum.accumulate(honest * np.asarray(self.misreport.factor))
         return BidBatch(values, budgets, sizes)
 
     def without(self, j: int) -> ViolatingMarket:
-        """The same, less owner j."""
-        kept = [i for i in range(self.n) if i != j]
-        new = {i: place for place, i in enumerate(kept)}
-        beside = self.beside and (some(self.beside[0], kept), self.beside[1])
+        """The same market without owner j."""
+        others = [i for i in range(self.n) if i != j]
+        new = {i: place for place, i in enumerate(others)}
+        beside = self.beside and (some(self.beside[0], others), self.beside[1])
         return replace(
             self,
-            truth=some(self.truth, kept),
+            truth=some(self.truth, others),
             owner=None if self.owner is None else new[self.owner],
             order=self.order and tuple(new[i] for i in self.order if i != j),
             beside=beside,
@@ -110,8 +109,8 @@ def scaled(factor: float, levels: int) -> RelativeMisreport:
 
 
 def tied(bids: BidBatch, *parts: str) -> NDArray[np.bool_]:
-    """(K,) markets in which two owners are alike in one of these parts, so that their order, or
-    rounding, must decide.
+    """(K,) markets in which two owners are alike in one of these parts, so that order or rounding
+    decides.
 
     Parts are columns of the bids, "unit" (value of a unit of privacy on a record) or "record"
     (value of a record).
@@ -120,8 +119,8 @@ def tied(bids: BidBatch, *parts: str) -> NDArray[np.bool_]:
         "unit": bids.full_value / (bids.data_size * bids.privacy_budget),
         "record": bids.full_value / bids.data_size,
     }
-    found = np.zeros(bids.shape[0], bool)
+    alike = np.zeros(bids.shape[0], bool)
     for part in parts:
         ranked = np.sort(made[part] if part in made else getattr(bids, part), axis=1)
-        found |= (np.diff(ranked, axis=1) <= 1e-9 * ranked[:, 1:]).any(axis=1)
-    return found
+        alike |= (np.diff(ranked, axis=1) <= 1e-9 * ranked[:, 1:]).any(axis=1)
+    return alike

@@ -137,7 +137,7 @@ def test_repaired_auctions_pass_for_the_single_minded_and_others_can_still_gain(
 
 def test_the_example_of_the_theory_is_a_case(all_in):
     truth = fm.Profiles([["step"] * 3], [[1.0, 1.0, 1.05]], [[1.0] * 3], [[1.0, 9.0, 1.0]])
-    case = ViolatingMarket(truth, 10.0, levels=1, owner=2, told=RelativeMisreport((0.0,)))
+    case = ViolatingMarket(truth, 10.0, levels=1, owner=2, misreport=RelativeMisreport((0.0,)))
     check = all_in.refuted[0].counterexample.check
     judgement = check.judge(_subject("all-in"), case)
     assert judgement.violation == pytest.approx(3.95 / 1.05)

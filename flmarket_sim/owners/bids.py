@@ -112,8 +112,8 @@ class Profiles:
             k, i = np.argwhere(~np.isfinite(values[..., -1]))[0]
             raise InputError(
                 f"market {k}, owner {i}: a privacy budget of {self.privacy_budget[k, i]:g} with "
-                f"rate {self.rate[k, i]:g} and {self.data_size[k, i]:g} records is worth more than any "
-                f"number ({valuation.FAMILIES[self.family[k, i]]} family)"
+                f"rate {self.rate[k, i]:g} and {self.data_size[k, i]:g} records is worth more than "
+                f"any number ({valuation.FAMILIES[self.family[k, i]]} family)"
             )
         return BidBatch(values, self.privacy_budget, self.data_size)
 

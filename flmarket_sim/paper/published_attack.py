@@ -53,7 +53,7 @@ class Attack:
         here = np.arange(len(owner)), owner
         bids = many.bids(self._levels)
         honest = self._drawn(many, bids, money, seed)[here]
-        told = _replaced(bids, lies, owner)
+        told = lies.within(bids, owner)
         gain = (self._drawn(many, told, money, seed + 1)[here] - honest).reshape(self.truth.shape)
         return np.asarray(np.maximum(gain, 0.0) / self._paper_cost())
 
@@ -91,7 +91,7 @@ class Attack:
     def _ascended(self, steps: int, temperature: float | None) -> Misreports:
         import torch
 
-        from flmarket_sim.training.training_misreports import ascended_lies
+        from flmarket_sim.training.training_misreports import ascended_misreports
         from flmarket_sim.training.type_space import Types
 
         many, money, owner = self._copies()
@@ -99,7 +99,7 @@ class Attack:
         types = Types(*(torch.from_numpy(np.asarray(column, np.float32)) for column in columns))
         learned = self.auction.learned
         with one_torch_thread():
-            lie = ascended_lies(
+            lie = ascended_misreports(
                 learned.network, types, types.truthful(self._levels), torch.from_numpy(owner),
                 steps, self.rate, learned.deterministic, temperature,
             )  # fmt: skip
@@ -135,15 +135,3 @@ class Attack:
     def _drawn(self, truth: Profiles, bids: BidBatch, budget: Floats, seed: int) -> Floats:
         outcome = self.auction.decide(bids, budget, np.random.default_rng(seed))
         return truth.utility(outcome.privacy_loss, outcome.payment)
-
-
-def _replaced(bids: BidBatch, lies: Misreports, owner: NDArray[np.int64]) -> BidBatch:
-    """The bids with owner[k]'s of market k replaced."""
-    rows = np.arange(len(owner))
-    values, budget, size = bids.values.copy(), bids.privacy_budget.copy(), bids.data_size.copy()
-    values[rows, owner], budget[rows, owner], size[rows, owner] = (
-        lies.values,
-        lies.privacy_budget,
-        lies.data_size,
-    )
-    return BidBatch(values, budget, size)

@@ -1,5 +1,4 @@
-"""A training from start to end, whatever is trained: epochs, a state beside the weights to go on
-from, metrics."""
+"""A training from start to end: epochs, a state to continue from, weights and metrics."""
 
 from __future__ import annotations
 
@@ -22,7 +21,10 @@ from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import disk_error, write_whole
 from flmarket_sim.storage.result_folders import alone
 
-OTHER_TRAINING = "the training to resume was of another mechanism, rule, seed or scenario, or had other settings; name another --out"
+OTHER_TRAINING = (
+    "the training to resume was of another mechanism, rule, seed or scenario, "
+    "or had other settings; name another --out"
+)
 AGAIN = "Free some space; the same command then goes on from the last epoch"
 Progress = Callable[[int, int, dict[str, float]], None]
 
@@ -193,8 +195,8 @@ def _restore(trainer: Trainer, unfinished: Path) -> None:
         ) from None
 
 
-def _is_history(found: Any) -> bool:
-    rows = found if isinstance(found, list) else [None]
+def _is_history(history: Any) -> bool:
+    rows = history if isinstance(history, list) else [None]
     return all(
         isinstance(row, dict) and all(isinstance(value, float) for value in row.values())
         for row in rows

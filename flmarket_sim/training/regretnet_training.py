@@ -18,22 +18,24 @@ from flmarket_sim.auctions.learned.paper_network import PaperNetwork
 from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.training.epochs import Trainer
-from flmarket_sim.training.training_misreports import ascended_lies, best_lies, told, utility_of_lie
+from flmarket_sim.training.training_misreports import (
+    ascended_misreports,
+    best_misreports,
+    misreport_utility,
+    with_misreport,
+)
 from flmarket_sim.training.type_space import Types, TypeSampler
 
-MECHANISMS = {
-    "regretnet": (1, False),
-    "m-regretnet": (8, False),
-    "dm-regretnet": (8, True),
-}  # levels, deterministic
+# Levels of each mechanism, and whether it is deterministic.
+MECHANISMS = {"regretnet": (1, False), "m-regretnet": (8, False), "dm-regretnet": (8, True)}
 
 
 @dataclass(frozen=True)
 class RegretNetSettings:
-    """How to train. `paper` follows the paper; `fast` is what trains best here.
+    """The settings of a training. `paper` follows the paper; `fast` trains best here.
 
     regret_target and ir_target steer one multiplier each (multiplier *= exp(gain log(violation /
-    target))); without targets the multipliers follow the augmented Lagrangian of appendix A, one
+    target))). Without targets, the multipliers follow the augmented Lagrangian of appendix A, one
     for each owner.
     """
 
@@ -48,16 +50,12 @@ class RegretNetSettings:
     regret_target: float | None = None
     ir_target: float | None = None
     steps_per_epoch: int = 50
-    wild: float = 0.0  # share of the lies of a search that go far (see misreports.random_lies)
+    wild: float = 0.0  # share of extreme misreports in a search
 
 
 def regretnet_settings(name: str, mechanism: str) -> RegretNetSettings:
     """The settings of a preset for a mechanism."""
-    if mechanism not in MECHANISMS:
-        raise InputError(
-            f"{mechanism!r} cannot be trained; choose one of {', '.join(MECHANISMS)} or seq-price"
-        )
-    deterministic = MECHANISMS[mechanism][1]
+    _, deterministic = _trainable(mechanism)
     if name == "paper":
         return RegretNetSettings(
             "paper", "paper", 5000, 1024, 1e-3, "ascent", 100, (0.125, 0.125), steps_per_epoch=100
@@ -82,6 +80,13 @@ def regretnet_settings(name: str, mechanism: str) -> RegretNetSettings:
     raise InputError(f"there is no preset {name!r}; choose fast or paper")
 
 
+def _trainable(mechanism: str) -> tuple[int, bool]:
+    if mechanism not in MECHANISMS:
+        names = ", ".join(MECHANISMS)
+        raise InputError(f"{mechanism!r} cannot be trained; choose one of {names} or seq-price")
+    return MECHANISMS[mechanism]
+
+
 class RegretNetTrainer(Trainer):
     """Lowers the error bound of a paper's auction, and its owners' gains from misreports."""
 
@@ -96,11 +101,7 @@ class RegretNetTrainer(Trainer):
         seed: int = 0,
         levels: int | None = None,
     ) -> None:
-        if mechanism not in MECHANISMS:
-            raise InputError(
-                f"{mechanism!r} cannot be trained; choose one of {', '.join(MECHANISMS)} or seq-price"
-            )
-        default, deterministic = MECHANISMS[mechanism]
+        default, deterministic = _trainable(mechanism)
         super().__init__(mechanism, deterministic, [scenario], rule, settings, seed)
         self.levels = levels or default
         self.sampler = TypeSampler(scenario, seed)
@@ -154,8 +155,8 @@ class RegretNetTrainer(Trainer):
     def _utility(
         self, types: Types, truth: ReportTensors, outcome: LevelOutcome
     ) -> tuple[Tensor, Tensor]:
-        """Expected utility (K, n) of the truth, and the cost it is measured against: of what she
-        sells, at least one level."""
+        """(K, n) expected utility of the truth, and its cost: the value of what she sells, at least
+        that of one level."""
         nothing = torch.zeros_like(truth.values[..., :1])
         values = torch.cat([nothing, truth.values], -1)
         if isinstance(self.network, MenuNetwork):  # she gets her favourite: no smoothing needed
@@ -173,17 +174,16 @@ class RegretNetTrainer(Trainer):
     def _objective(
         self, types: Types, truth: ReportTensors, soft: LevelOutcome
     ) -> tuple[Tensor, Tensor]:
-        """What is minimised, and the mean error bound to report (negated privacy sold for the
-        randomised nets)."""
+        """The objective, and the mean error bound to report (minus the privacy sold for randomised
+        nets)."""
         share = torch.arange(self.levels + 1) / self.levels
         sold = (soft.chance * share).sum(-1) * types.privacy_budget
         if not self.deterministic:
             weight = types.data_size / types.data_size.sum(1, keepdim=True)
             lost = -(weight * sold).sum(1).mean()
             return lost, lost
-        if isinstance(
-            self.network, MenuNetwork
-        ):  # the deployed sale, with the slope of the smooth one
+        if isinstance(self.network, MenuNetwork):
+            # The deployed sale, with the slope of the smooth one.
             hard = (
                 outcome_of(self.network, truth, deterministic=True).chance.float()
                 @ share
@@ -207,8 +207,8 @@ class RegretNetTrainer(Trainer):
     def _regret(
         self, types: Types, truth: ReportTensors, utility: Tensor, cost: Tensor, temperature: float
     ) -> Tensor:
-        """(n,) mean gain / cost of the lies found: of one random owner of each market (search), or
-        of all in turn (ascent)."""
+        """(n,) mean gain / cost of misreports: of one random owner of each market (search), or of
+        all owners in turn (ascent)."""
         generator = torch.Generator().manual_seed((self.seed * 1_000_003 + self.step) % 2**63)
         markets = len(truth.budget)
         total = torch.zeros(self.owners)
@@ -238,7 +238,7 @@ class RegretNetTrainer(Trainer):
     ) -> Tensor:
         settings, rows = self.settings, torch.arange(len(owner))
         if settings.attack == "search":
-            lie = best_lies(
+            misreport = best_misreports(
                 self.network,
                 types,
                 truth,
@@ -249,7 +249,7 @@ class RegretNetTrainer(Trainer):
                 settings.wild,
             )
         else:
-            lie = ascended_lies(
+            misreport = ascended_misreports(
                 self.network,
                 types,
                 truth,
@@ -262,12 +262,12 @@ class RegretNetTrainer(Trainer):
         smooth = temperature if self.deterministic and settings.network == "paper" else None
         outcome = outcome_of(
             self.network,
-            told(truth, owner, lie),
+            with_misreport(truth, owner, misreport),
             deterministic=self.deterministic,
             temperature=smooth,
         )
-        lying = utility_of_lie(
-            types, owner, lie, LevelOutcome(outcome.chance.float(), outcome.payment.float())
+        lying = misreport_utility(
+            types, owner, misreport, LevelOutcome(outcome.chance.float(), outcome.payment.float())
         )
         return ((lying - utility[rows, owner]).clamp(min=0) / cost[rows, owner]).clamp(max=5.0)
 

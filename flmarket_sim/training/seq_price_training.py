@@ -1,12 +1,10 @@
 """Training `seq-price`: backpropagation through the sequence of choices (docs/theory.md, section
 4).
 
-It needs no misreports and no multipliers.
-
-Every step draws fresh markets, asks their owners one after the other, and lowers the error of what
-they chose. The choice is the hard one, as deployed; its slope is that of a soft one whose
-temperature falls. The number of bidders changes from step to step, so that the same weights serve
-any.
+It needs no misreports and no multipliers. Every step draws fresh markets, offers menus to their
+owners in turn, and lowers the error of what they choose. The forward choice is the hard one of the
+deployed auction; its slope is that of a soft choice whose temperature falls. The number of bidders
+varies from step to step, so the same weights serve any number.
 """
 
 from __future__ import annotations
@@ -34,14 +32,13 @@ WORST = 60.0  # error bounds are cut here
 
 @dataclass(frozen=True)
 class SeqPriceSettings:
-    """How to train.
+    """The settings of a training.
 
-    markets      of 10 bidders in a step; fewer when there are more bidders
-    temperature  of the soft choice, relative to the highest payment on the menu: from, to
+    markets      of 10 bidders in a step; fewer markets if there are more bidders
+    temperature  of the soft choice, relative to the highest payment on the menu: first and last
     mixed        chance that a step has another number of bidders than the scenario
-    spread       rates of a market are multiplied by a common factor in [1 / spread, spread], and
-                 its families are a random mix that includes step owners (1: the scenario's own
-                 prior)
+    spread       a common factor in [1 / spread, spread] for the rates of a market, whose families
+                 become a random mix with step owners (1: the scenario's own prior)
     """
 
     preset: str = "fast"
@@ -106,9 +103,8 @@ class SeqPriceTrainer(Trainer):
         clip = self.scenarios[0].privacy.clip
         whole = error_bound_under(self.rule, slope, size, clip)
         bound = whole.clamp(max=WORST)
-        each = (
-            bound if self.network.size == "certified" else whole
-        )  # prices for a record can fall where every bound is cut
+        # Prices for a record can fall to where every bound is cut: those need the slope beyond.
+        each = bound if self.network.size == "certified" else whole
         objective = 0.5 * torch.log(each).mean() + 0.5 * torch.log(bound.mean())
         self.descend(objective)
         return {
@@ -125,9 +121,7 @@ class SeqPriceTrainer(Trainer):
         mixed = rng.random() < self.settings.mixed
         n = int(rng.choice(BIDDERS)) if mixed else scenario.market.bidders
         markets = max(16, self.settings.markets * 10 // max(n, 10))
-        truth = people.profiles(
-            rng.integers(0, len(people), (markets, n))
-        )  # somebody may come twice: it does no harm
+        truth = people.profiles(rng.integers(0, len(people), (markets, n)))  # with replacement
         low, high = scenario.budget.factor or scenario.budget.amount or (0.0, 0.0)
         money = rng.uniform(low, high, markets) * (
             1.0 if scenario.budget.factor is None else truth.total_value()
@@ -137,8 +131,8 @@ class SeqPriceTrainer(Trainer):
         return types if self.settings.spread == 1.0 else self._widened(types, scenario, rng)
 
     def _widened(self, types: Types, scenario: Scenario, rng: np.random.Generator) -> Types:
-        """The same owners at other prices and of other families; the buyer's money follows what
-        they are worth."""
+        """The same owners with other rates and families; the buyer's money keeps its ratio to their
+        value."""
         markets, n = types.rate.shape
         factor = types.budget / types.value(types.privacy_budget).sum(1)
         width = math.log(self.settings.spread)
@@ -158,10 +152,9 @@ class SeqPriceTrainer(Trainer):
 
 
 def play(network: PriceNetwork, types: Types, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
-    """(K, n) privacy losses sold and data sizes, in the order of asking, and (K,) the share of the
-    money spent.
+    """(K, n) privacy losses and data sizes in the order of the offers, and (K,) the spent share.
 
-    The options are those of the deployed mechanism. Forward the choice is hard, backward soft.
+    The options are those of the deployed mechanism; the choice is hard forward and soft backward.
     """
     columns = list(types[:4])
     if network.size == "certified":
@@ -192,8 +185,7 @@ def play(network: PriceNetwork, types: Types, temperature: float) -> tuple[Tenso
 
 
 class CurveOptions:
-    """Certified sizes: on each straight piece of the price curve, the point that the owner likes
-    best (`auctions/favourite.py`)."""
+    """Certified sizes: the owner's favourite point on each linear piece of the price curve."""
 
     def __init__(self, network: PriceNetwork, owners: Types) -> None:
         self.knots = network.knots(owners.rate.dtype)
@@ -233,8 +225,8 @@ class CurveOptions:
 class PairOptions:
     """Reported sizes: each loss on offer, on as many records as she has and the money pays.
 
-    A loss on a part of her records counts for that part only: otherwise the cheapest way to a small
-    error would be a great loss on one record.
+    A loss on a part of her records counts for that part only. Otherwise the cheapest way to a small
+    error would be a large loss on one record.
     """
 
     def __init__(self, network: PriceNetwork, owners: Types) -> None:
@@ -247,9 +239,8 @@ class PairOptions:
     def of(self, i: int, standing: Standing) -> tuple[Tensor, Tensor, Tensor]:
         """(K, L) losses, payments in shares of the budget, utilities."""
         whole = standing.menu(i) * self.records[:, i, None]
-        part = (standing.left[:, None] / whole.clamp(min=1e-12)).clamp(
-            max=1.0
-        )  # of her records that the money pays
+        # The part of her records that the money pays.
+        part = (standing.left[:, None] / whole.clamp(min=1e-12)).clamp(max=1.0)
         price = whole * part
         utility = price - self.value[:, i] * part
         return self.loss[:, i] * part, price, utility.masked_fill(self.beyond[:, i], -1e9)

@@ -1,4 +1,4 @@
-"""Lies for training: what one owner of each market could report instead of the truth."""
+"""Misreports for training, of one owner of each market."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flmarket_sim.auctions.learned.level_outcome import LevelOutcome, ReportTens
 from flmarket_sim.training.type_space import Types
 
 
-class Lie(NamedTuple):
+class MisreportTensors(NamedTuple):
     """One owner's report in each market: values (K, M), privacy_budget (K,), data_size (K,)."""
 
     values: Tensor
@@ -20,14 +20,14 @@ class Lie(NamedTuple):
     data_size: Tensor
 
 
-def random_lies(
+def random_misreports(
     types: Types, owner: Tensor, levels: int, generator: torch.Generator, wild: float = 0.0
-) -> Lie:
-    """A structured lie for owner[k] of market k: another family or rate, a smaller budget, fewer
-    records, crooked levels.
+) -> MisreportTensors:
+    """A random misreport of owner[k] in market k: another family or rate, a smaller budget, fewer
+    records, distorted levels.
 
-    A share `wild` of them goes far: from some level on the price is raised, beyond all money if
-    need be.
+    A share `wild` of them raises the price from some level on by a large factor, even beyond the
+    buyer's money.
     """
     family, rate, budget, size, _ = types.of_owner(owner)
 
@@ -53,33 +53,37 @@ def random_lies(
         values = torch.where(
             (uniform() < wild)[:, None], torch.where(above, values * far, values), values
         )
-    return Lie(values, budget, size)
+    return MisreportTensors(values, budget, size)
 
 
-def told(truth: ReportTensors, owner: Tensor, lie: Lie) -> ReportTensors:
-    """The truthful reports with one owner's replaced in each market."""
+def with_misreport(
+    truth: ReportTensors, owner: Tensor, misreport: MisreportTensors
+) -> ReportTensors:
+    """The truthful reports, with one owner's replaced in each market."""
     rows = torch.arange(len(owner))
     values, budget, size = (
         truth.values.clone(),
         truth.privacy_budget.clone(),
         truth.data_size.clone(),
     )
-    values[rows, owner], budget[rows, owner], size[rows, owner] = lie
+    values[rows, owner], budget[rows, owner], size[rows, owner] = misreport
     return ReportTensors(values, budget, size, truth.budget)
 
 
-def utility_of_lie(types: Types, owner: Tensor, lie: Lie, outcome: LevelOutcome) -> Tensor:
-    """(K,) expected payment minus true value for the lying owner."""
+def misreport_utility(
+    types: Types, owner: Tensor, misreport: MisreportTensors, outcome: LevelOutcome
+) -> Tensor:
+    """(K,) expected payment minus true value of the owner who misreports."""
     rows = torch.arange(len(owner))
     chance, payment = outcome.chance[rows, owner], outcome.payment[rows, owner]
     levels = chance.shape[-1] - 1
-    loss = lie.privacy_budget[:, None] * (torch.arange(levels + 1) / levels)
+    loss = misreport.privacy_budget[:, None] * (torch.arange(levels + 1) / levels)
     liars = types.of_owner(owner)
-    cost = liars.value(loss, lie.data_size)
+    cost = liars.value(loss, misreport.data_size)
     return (chance * (payment - cost)).sum(-1)
 
 
-def best_lies(
+def best_misreports(
     network: nn.Module,
     types: Types,
     truth: ReportTensors,
@@ -88,24 +92,29 @@ def best_lies(
     generator: torch.Generator,
     deterministic: bool,
     wild: float = 0.0,
-) -> Lie:
-    """The best of `tries` random lies for one owner of each market, judged on the mechanism as
-    deployed."""
+) -> MisreportTensors:
+    """The best of `tries` random misreports of one owner of each market, as deployed."""
     markets = len(owner)
     with torch.no_grad():
         many = torch.arange(markets).repeat_interleave(tries)
         wide_types = types.take(many)
         wide_owner = owner[many]
-        lies = random_lies(wide_types, wide_owner, truth.values.shape[-1], generator, wild)
-        reports = told(ReportTensors(*(column[many] for column in truth)), wide_owner, lies)
+        misreports = random_misreports(
+            wide_types, wide_owner, truth.values.shape[-1], generator, wild
+        )
+        reports = with_misreport(
+            ReportTensors(*(column[many] for column in truth)), wide_owner, misreports
+        )
         outcome = outcome_of(network, reports, deterministic=deterministic)
         outcome = LevelOutcome(outcome.chance.float(), outcome.payment.float())
-        utility = utility_of_lie(wide_types, wide_owner, lies, outcome).view(markets, tries)
+        utility = misreport_utility(wide_types, wide_owner, misreports, outcome).view(
+            markets, tries
+        )
         chosen = utility.argmax(1) + torch.arange(markets) * tries
-        return Lie(*(column[chosen] for column in lies))
+        return MisreportTensors(*(column[chosen] for column in misreports))
 
 
-def ascended_lies(
+def ascended_misreports(
     network: nn.Module,
     types: Types,
     truth: ReportTensors,
@@ -114,9 +123,9 @@ def ascended_lies(
     rate: float,
     deterministic: bool,
     temperature: float | None,
-) -> Lie:
-    """The paper's attack: plain gradient ascent on values per record and privacy budget, from the
-    truth, last iterate."""
+) -> MisreportTensors:
+    """The paper's attack: the last iterate of plain gradient ascent from the truth, on values for a
+    record and on the privacy budget."""
     rows = torch.arange(len(owner))
     size = truth.data_size[rows, owner]
     unit = (truth.values[rows, owner] / size[:, None]).clone()
@@ -125,15 +134,18 @@ def ascended_lies(
     for _ in range(steps):
         unit.requires_grad_(True)
         budget.requires_grad_(True)
-        lie = Lie(unit * size[:, None], budget, size)
+        misreport = MisreportTensors(unit * size[:, None], budget, size)
         outcome = outcome_of(
-            network, told(truth, owner, lie), deterministic=deterministic, temperature=temperature
+            network,
+            with_misreport(truth, owner, misreport),
+            deterministic=deterministic,
+            temperature=temperature,
         )
-        utility = (utility_of_lie(types, owner, lie, outcome) / size).sum()
+        utility = (misreport_utility(types, owner, misreport, outcome) / size).sum()
         slopes = torch.autograd.grad(utility, (unit, budget), allow_unused=True)
         with torch.no_grad():
             moved = unit if slopes[0] is None else unit + rate * slopes[0]
             unit = moved.clamp(min=1e-3).cummax(dim=1).values.detach()
             shifted = budget if slopes[1] is None else budget + rate * slopes[1]
             budget = torch.minimum(shifted.clamp(min=1e-2), most).detach()
-    return Lie(unit * size[:, None], budget, size)
+    return MisreportTensors(unit * size[:, None], budget, size)

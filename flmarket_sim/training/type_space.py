@@ -1,4 +1,4 @@
-"""True types of owners as tensors, drawn from a scenario, and what privacy is worth to them."""
+"""True types of owners as tensors, drawn from a scenario, and their true values."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Types(NamedTuple):
     budget: Tensor
 
     def value(self, privacy_loss: Tensor, data_size: Tensor | None = None) -> Tensor:
-        """True value (K, n, ...) of losses on `data_size` records (all by default); trailing axes
-        of the loss are kept."""
+        """True value (K, n, ...) of losses on `data_size` records (by default all), in the losses'
+        shape."""
         more = privacy_loss.dim() - self.rate.dim()
 
         def shaped(column: Tensor) -> Tensor:
@@ -61,9 +61,8 @@ class Types(NamedTuple):
 def value(family: Tensor, rate: Tensor, size: Tensor, loss: Tensor, step_cost: Tensor) -> Tensor:
     """The families of `valuation.py`, for tensors of one shape."""
     sells = loss > 0
-    root = torch.where(
-        sells, torch.where(sells, loss, 1.0).sqrt(), 0.0
-    )  # the slope of a root at 0 is not a number
+    # The slope of a root at 0 is not finite.
+    root = torch.where(sells, torch.where(sells, loss, 1.0).sqrt(), 0.0)
     unit = torch.stack(
         [2 * loss, loss * loss, 2 * root, torch.expm1(loss), sells.to(loss.dtype)], dim=-1
     )
@@ -72,8 +71,7 @@ def value(family: Tensor, rate: Tensor, size: Tensor, loss: Tensor, step_cost: T
 
 
 class TypeSampler:
-    """Fresh profiles of a scenario's market: batch `step` is the same for the same seed whenever it
-    is drawn."""
+    """Fresh profiles of a scenario's market: batch `step` depends on seed and step alone."""
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
         self.bidders = scenario.market.bidders

@@ -12,7 +12,12 @@ from flmarket_sim.auctions.learned.level_outcome import outcome_of
 from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.scenario_file import build_scenario
 from flmarket_sim.training import regretnet_training
-from flmarket_sim.training.training_misreports import Lie, random_lies, told, utility_of_lie
+from flmarket_sim.training.training_misreports import (
+    MisreportTensors,
+    misreport_utility,
+    random_misreports,
+    with_misreport,
+)
 from flmarket_sim.training.type_space import TypeSampler
 
 MARKET = build_scenario(
@@ -115,14 +120,14 @@ def test_the_truth_metricsas_a_lie_is_worth_what_the_truth_is():
     truth = types.truthful(8)
     owner = torch.arange(50) % 4
     rows = torch.arange(50)
-    lie = Lie(
+    lie = MisreportTensors(
         truth.values[rows, owner], truth.privacy_budget[rows, owner], truth.data_size[rows, owner]
     )
-    outcome = outcome_of(trainer.network, told(truth, owner, lie), deterministic=True)
+    outcome = outcome_of(trainer.network, with_misreport(truth, owner, lie), deterministic=True)
     honest, _ = trainer._utility(
         types, truth, outcome_of(trainer.network, truth, deterministic=True)
     )
-    assert utility_of_lie(types, owner, lie, outcome).tolist() == pytest.approx(
+    assert misreport_utility(types, owner, lie, outcome).tolist() == pytest.approx(
         honest[rows, owner].tolist(), rel=1e-4, abs=1e-3
     )
 
@@ -130,7 +135,7 @@ def test_the_truth_metricsas_a_lie_is_worth_what_the_truth_is():
 def test_lies_stay_within_what_an_owner_has():
     types = TypeSampler(MARKET, 0).draw(0, 500)
     owner = torch.zeros(500, dtype=torch.long)
-    lie = random_lies(types, owner, 8, torch.Generator().manual_seed(0))
+    lie = random_misreports(types, owner, 8, torch.Generator().manual_seed(0))
     assert (lie.privacy_budget <= types.privacy_budget[:, 0]).all() and (
         lie.data_size <= types.data_size[:, 0]
     ).all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -18,9 +18,8 @@ from flmarket_sim.strategy.behaviours.strategy_grid import (
     FACTORS,
     Factors,
     Grid,
-    OwnerRows,
+    GridLearner,
     Parts,
-    PendingPayoffs,
     payoffs,
 )
 
@@ -29,7 +28,7 @@ Epsilon = Annotated[float, Field(ge=0, le=1)]
 Width = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class Bandit:
+class Bandit(GridLearner):
     """Each owner tries every strategy of a grid once, then mostly plays the one that paid her best.
 
     "epsilon-greedy" plays a random strategy with chance `epsilon`; "ucb" plays the largest mean +
@@ -47,15 +46,12 @@ class Bandit:
         epsilon: Epsilon = 0.1,
         width: Width = 0.3,
     ) -> None:
-        self.grid = Grid(factors, privacy_budget, data_size)
+        grid = Grid(factors, privacy_budget, data_size)
+        super().__init__(grid, 2 * len(grid))  # plays of each strategy, then sums of its payoffs
         self.method, self.epsilon, self.width = method, epsilon, width
-        self.memory = OwnerRows(
-            2 * len(self.grid)
-        )  # how often each strategy was played, then what it paid in all
-        self.pending = PendingPayoffs()
 
     def report(self, view: CohortView) -> BehaviourReports:
-        rows = self.memory.rows(view.owners, len(view.population))
+        rows = self.rows(view)
         plays, means = self.seen(rows)
         lot = view.rng.random((len(view.owners), len(self.grid)))
         worth = np.where(plays == 0, np.inf, means + self._bonus(plays))
@@ -65,20 +61,13 @@ class Bandit:
             self.epsilon if self.method == "epsilon-greedy" else 0.0
         )
         chosen = np.where(explore, lot.argmax(axis=1), chosen)
-        self.pending.keep(view, chosen)
-        return self.grid.reports(view, chosen)
+        return self.play(view, chosen)
 
     def learn(self, feedback: Feedback) -> None:
         chosen = self.pending.take(feedback.view)
-        rows = self.memory.rows(feedback.view.owners, len(feedback.view.population))
+        rows = self.rows(feedback.view)
         self.memory.table[rows, chosen] += 1
         self.memory.table[rows, len(self.grid) + chosen] += payoffs(feedback)
-
-    def state(self) -> dict[str, Any]:
-        return self.memory.state()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.memory.restore(state)
 
     def seen(self, rows: Ints) -> tuple[Floats, Floats]:
         """(k, A) plays, and mean payoffs of what was played."""

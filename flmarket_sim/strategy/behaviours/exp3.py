@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -18,9 +18,8 @@ from flmarket_sim.strategy.behaviours.strategy_grid import (
     FACTORS,
     Factors,
     Grid,
-    OwnerRows,
+    GridLearner,
     Parts,
-    PendingPayoffs,
     payoffs,
 )
 
@@ -28,7 +27,7 @@ Exploration = Annotated[float, Field(gt=0, le=1)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class Exp3:
+class Exp3(GridLearner):
     """Each owner has a weight for every strategy of a grid, and raises the weights that paid.
 
     With A strategies and weights w she plays j with chance p_j = (1 - exploration) w_j / sum(w) +
@@ -47,36 +46,26 @@ class Exp3:
         exploration: Exploration = 0.1,
         learning_rate: Rate | None = None,
     ) -> None:
-        self.grid = Grid(factors, privacy_budget, data_size)
+        grid = Grid(factors, privacy_budget, data_size)
+        super().__init__(grid, len(grid))  # logarithms of weights
         self.exploration = exploration
-        self.learning_rate = (
-            exploration / len(self.grid) if learning_rate is None else learning_rate
-        )
-        self.scores = OwnerRows(len(self.grid))  # logarithms of weights
-        self.pending = PendingPayoffs()
+        self.learning_rate = exploration / len(grid) if learning_rate is None else learning_rate
 
     def report(self, view: CohortView) -> BehaviourReports:
-        chance = self.chances(self.scores.rows(view.owners, len(view.population)))
+        chance = self.chances(self.rows(view))
         drawn = view.rng.random((len(view.owners), 1)) * chance.sum(axis=1, keepdims=True)
         chosen: Ints = np.minimum((chance.cumsum(axis=1) <= drawn).sum(axis=1), len(self.grid) - 1)
-        self.pending.keep(view, chosen)
-        return self.grid.reports(view, chosen)
+        return self.play(view, chosen)
 
     def learn(self, feedback: Feedback) -> None:
         chosen = self.pending.take(feedback.view)
-        rows = self.scores.rows(feedback.view.owners, len(feedback.view.population))
+        rows = self.rows(feedback.view)
         played = np.take_along_axis(self.chances(rows), chosen[:, None], axis=1)[:, 0]
-        self.scores.table[rows, chosen] += self.learning_rate * payoffs(feedback) / played
-
-    def state(self) -> dict[str, Any]:
-        return self.scores.state()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self.scores.restore(state)
+        self.memory.table[rows, chosen] += self.learning_rate * payoffs(feedback) / played
 
     def chances(self, rows: Ints) -> Floats:
         """(k, A) how likely each owner is to play each strategy."""
-        scores = self.scores.table[rows]
+        scores = self.memory.table[rows]
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         exploit = weights / weights.sum(axis=1, keepdims=True)
         return np.asarray((1 - self.exploration) * exploit + self.exploration / len(self.grid))

@@ -105,3 +105,25 @@ class PendingPayoffs:
 
     def take(self, view: CohortView) -> Ints:
         return self._chosen.pop((view.buyer, view.round))
+
+
+class GridLearner:
+    """What learners on a grid share: a row of numbers for each owner, and choices under way."""
+
+    def __init__(self, grid: Grid, width: int) -> None:
+        self.grid, self.memory, self.pending = grid, OwnerRows(width), PendingPayoffs()
+
+    def rows(self, view: CohortView) -> Ints:
+        """The rows of the view's owners in the memory."""
+        return self.memory.rows(view.owners, len(view.population))
+
+    def play(self, view: CohortView, chosen: Ints) -> BehaviourReports:
+        """The reports of the chosen strategies (k,), whose payoffs are pending now."""
+        self.pending.keep(view, chosen)
+        return self.grid.reports(view, chosen)
+
+    def state(self) -> dict[str, Any]:
+        return self.memory.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.memory.restore(state)

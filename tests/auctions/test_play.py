@@ -1,0 +1,66 @@
+"""An auction is played in one place: lots, means and utilities agree with its plain outcomes."""
+
+import numpy as np
+import pytest
+
+import flmarket_sim as fm
+from flmarket_sim.auctions.auction import Outcome
+from flmarket_sim.auctions.play import Player, draws_numbers, expected_utility
+
+TRUTH = fm.Profiles(
+    [["linear", "step", "sqrt"]] * 2,
+    [[1.0, 0.7, 1.2], [0.9, 1.1, 0.6]],
+    [[1.0, 2.0, 0.5], [1.5, 0.8, 1.0]],
+    [[20.0, 5.0, 60.0], [10.0, 40.0, 30.0]],
+)
+BUDGET = 0.6 * TRUTH.total_value()
+
+
+class Coin:
+    """Buys everything of each owner with chance 1/2."""
+
+    name, guarantees = "coin", {}
+
+    def decide(self, bids, budget, rng):
+        wins = rng.random(bids.shape) < 0.5
+        price = np.minimum(bids.full_value, budget[:, None] / bids.shape[1])
+        return Outcome(np.where(wins, bids.privacy_budget, 0.0), np.where(wins, price, 0.0))
+
+
+class StatedCoin(Coin):
+    """The same lottery, which states its chances."""
+
+    def expected(self, bids, budget):
+        price = np.minimum(bids.full_value, budget[:, None] / bids.shape[1])
+        return np.full((*bids.shape, 2), 0.5), np.stack([np.zeros_like(price), price], axis=-1)
+
+
+def test_a_deterministic_auction_has_one_lot_its_outcome():
+    auction, bids = fm.auctions.create("all-in"), TRUTH.bids()
+    player = Player.of(auction, bids, BUDGET)
+    (lot,) = player.lots(bids, BUDGET)
+    outcome = auction.decide(bids, BUDGET, None)
+    assert not draws_numbers(auction, bids, BUDGET) and not player.sampled
+    assert (lot.chance == 1).all() and (lot.payment == outcome.payment).all()
+    utility, cost = expected_utility(auction, TRUTH, bids, BUDGET)
+    assert (utility == TRUTH.utility(outcome.privacy_loss, outcome.payment)).all()
+    assert (cost == TRUTH.value(outcome.privacy_loss)).all()
+
+
+def test_stated_chances_are_the_limit_of_draws():
+    bids = TRUTH.bids()
+    stated, drawn = (
+        Player.of(auction, bids, BUDGET, draws=4096) for auction in (StatedCoin(), Coin())
+    )
+    assert drawn.sampled and not stated.sampled and stated.random
+    for exact, mean in zip(stated.means(bids, BUDGET), drawn.means(bids, BUDGET), strict=True):
+        assert mean == pytest.approx(exact, rel=0.1)
+
+
+def test_the_lots_of_a_market_have_chances_that_sum_to_one():
+    bids = TRUTH.take([0]).bids()
+    for auction in (Coin(), StatedCoin(), fm.auctions.create("all-in")):
+        player = Player.of(auction, bids, BUDGET[:1])
+        lots = player.lots_of_market(bids, float(BUDGET[0]), 128)
+        assert lots.chance.sum(axis=0) == pytest.approx(np.ones(3))
+        assert all(column.shape == lots.chance.shape for column in lots)

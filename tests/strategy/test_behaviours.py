@@ -197,7 +197,7 @@ def test_weights_multiply_by_what_a_strategy_paid():
     chosen = int(told.values[0, -1] > 1.5 * seen.values[0, -1])
     utility = 0.4 * seen.values[:, -1]
     behaviour.learn(Feedback(seen, np.ones(1), utility, utility))
-    scores = behaviour.scores.table[0]
+    scores = behaviour.memory.table[0]
     assert scores[chosen] == pytest.approx(0.5 * 0.4 / 0.5) and scores[1 - chosen] == 0.0
     weight = np.exp(scores[chosen])
     assert behaviour.chances(np.array([0]))[0, chosen] == pytest.approx(

@@ -11,27 +11,35 @@ TRUTH = "no behaviour"
 
 # one bid is one owner's in one auction, under however many names
 _EARNED = f"""
-WITH said AS (SELECT buyer, round, sender, coalesce(person, sender) AS owner, coalesce(behaviour, '{TRUTH}') AS behaviour FROM bid),
-     got AS (
-        SELECT said.behaviour, said.owner, said.buyer, said.round,
-               count(payment.amount) AS sales, sum(coalesce(payment.amount - decision.value, 0)) AS surplus
-        FROM said
-        LEFT JOIN payment ON payment.receiver = said.sender AND payment.round = said.round AND payment.buyer = said.buyer
-        LEFT JOIN decision ON decision.sender = said.sender AND decision.round = said.round AND decision.buyer = said.buyer
+WITH bids AS (SELECT buyer, round, sender, coalesce(person, sender) AS owner,
+                     coalesce(behaviour, '{TRUTH}') AS behaviour FROM bid),
+     earned AS (
+        SELECT bids.behaviour, bids.owner, bids.buyer, bids.round,
+               count(payment.amount) AS sales,
+               sum(coalesce(payment.amount - decision.value, 0)) AS surplus
+        FROM bids
+        LEFT JOIN payment ON payment.receiver = bids.sender AND payment.round = bids.round
+                         AND payment.buyer = bids.buyer
+        LEFT JOIN decision ON decision.sender = bids.sender AND decision.round = bids.round
+                          AND decision.buyer = bids.buyer
         GROUP BY ALL)
-SELECT behaviour, count(*) AS bids, sum(sales) AS sales, sum(surplus) AS surplus FROM got GROUP BY behaviour ORDER BY behaviour
+SELECT behaviour, count(*) AS bids, sum(sales) AS sales, sum(surplus) AS surplus
+FROM earned GROUP BY behaviour ORDER BY behaviour
 """
 _BY_TRUTH = """
 SELECT bid.behaviour, avg(c.utility) AS utility, avg(c.truthful_utility) AS truthful_utility
-FROM counterfactual c JOIN bid ON bid.sender = c.sender AND bid.round = c.round AND bid.buyer = c.buyer GROUP BY bid.behaviour
+FROM counterfactual c
+JOIN bid ON bid.sender = c.sender AND bid.round = c.round AND bid.buyer = c.buyer
+GROUP BY bid.behaviour
 """
 
 
 def earnings(run: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
-    """For each behaviour, and for bids without one: owners, bids, sales, and money above cost a bid and a sale.
+    """For each behaviour, and for bids without one: owners, bids, sales, and money above cost a bid
+    and a sale.
 
-    With counterfactuals also what the offers were worth a bid, and what those to the truth would have been.
-    Transfers among owners of one behaviour sum to zero, and so do not show.
+    With counterfactuals also what the offers were worth a bid, and what those to the truth would
+    have been. Transfers among owners of one behaviour sum to zero, and so do not show.
     """
     owners = read_owners(run).column("behaviour").to_pylist()
     by_truth = {row["behaviour"]: row for row in sql(run, _BY_TRUTH).to_pylist()}
@@ -66,4 +74,5 @@ def _money(numbers: dict[str, Any]) -> str:
     kept = f"{numbers['surplus_per_bid']:,.2f}"
     if "offered_per_bid" not in numbers:
         return kept
-    return f"{kept} (offered {numbers['offered_per_bid']:,.2f}, to the truth {numbers['offered_per_bid_by_truth']:,.2f})"
+    offered, truthful = numbers["offered_per_bid"], numbers["offered_per_bid_by_truth"]
+    return f"{kept} (offered {offered:,.2f}, to the truth {truthful:,.2f})"

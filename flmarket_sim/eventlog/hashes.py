@@ -1,4 +1,4 @@
-"""Hashes of the values of a log, which do not depend on how it is cut or how Parquet stores it."""
+"""Hashes of the values of a log. They depend neither on its parts nor on how Parquet stores it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ class KindHash:
         self._hashes = [_ColumnHash() for _ in columns]
 
     def update(self, arrays: Sequence[pa.Array]) -> None:
-        """More events, an array a column; names may be numbered in any way."""
+        """Adds events, given as an array for each column. Any numbering of names gives the same
+        hash."""
         self.rows += len(arrays[0])
-        for column, array, known in zip(self.columns, arrays, self._hashes, strict=True):
-            known.update(_positions(column, array))
+        for column, array, hashed in zip(self.columns, arrays, self._hashes, strict=True):
+            hashed.update(_positions(column, array))
 
     def hexdigest(self) -> str:
         whole = hashlib.sha256()
-        for column, known in zip(self.columns, self._hashes, strict=True):
-            whole.update(f"{column.name}:{known.hexdigest()};".encode())
+        for column, hashed in zip(self.columns, self._hashes, strict=True):
+            whole.update(f"{column.name}:{hashed.hexdigest()};".encode())
         return whole.hexdigest()
 
 
 def _positions(column: Column, array: pa.Array) -> pa.Array:
-    """Names as positions in the list of the schema; a file may number them otherwise."""
+    """Names as positions in the list of the schema; a file may number them differently."""
     if not isinstance(array, pa.DictionaryArray):
         return array
     names = pa.array(column.names, pa.string())
@@ -44,7 +45,7 @@ def _positions(column: Column, array: pa.Array) -> pa.Array:
 
 
 class _ColumnHash:
-    """Numbers, nulls and list lengths apart."""
+    """A running hash of one column: numbers, nulls and lengths of lists are hashed separately."""
 
     def __init__(self) -> None:
         self.values, self.valid, self.lengths = hashlib.sha256(), hashlib.sha256(), hashlib.sha256()

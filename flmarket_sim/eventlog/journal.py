@@ -1,10 +1,13 @@
-"""The events that are in no part yet, on disk: appended at the ends of rounds, gone when their part is written.
+"""The journal keeps events on disk until a part contains them.
 
-`journal-N` has what will be in the parts of number N. It is a row of groups, each the events of some whole rounds:
+`journal-N` has the events that will be in the parts of number N. It grows at the ends of rounds and
+is deleted when its parts are written. It is a sequence of groups, each with the events of whole
+rounds:
 
-    "FLMJ"  length (u64)  CRC-32 (u32)  {"seq": last event, "kinds": [[kind, bytes], ...]} newline, an Arrow IPC stream a kind
+    "FLMJ"  length (u64)  CRC-32 (u32)  head  one Arrow IPC stream for each kind
 
-A group that is not whole, or not of our events, ends the journal: a kill or a full disk leaves the first.
+The head is a line of JSON: {"seq": last event, "kinds": [[kind, bytes], ...]}. The journal ends
+before the first group that is incomplete or damaged; a kill or a full disk can leave such a group.
 """
 
 from __future__ import annotations
@@ -28,8 +31,8 @@ Batches = dict[str, list[pa.RecordBatch]]
 COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-class Read(NamedTuple):
-    """What a journal has: the last event, and batches by kind."""
+class JournalContent(NamedTuple):
+    """The content of a journal: the number of its last event, and batches by kind."""
 
     seq: int
     batches: Batches
@@ -37,12 +40,12 @@ class Read(NamedTuple):
 
 def journals(folder: Path) -> dict[int, Path]:
     """The journals of a log by number, in order."""
-    found = {path.name.removeprefix("journal-"): path for path in folder.glob("journal-*")}
-    return {int(number): found[number] for number in sorted(found) if number.isdigit()}
+    paths = {path.name.removeprefix("journal-"): path for path in folder.glob("journal-*")}
+    return {int(number): paths[number] for number in sorted(paths) if number.isdigit()}
 
 
-def read_journal(path: Path, until: int | None = None) -> Read:
-    """The whole groups of a journal; `until` leaves out all events after that one."""
+def read_journal(path: Path, until: int | None = None) -> JournalContent:
+    """Reads the complete groups of a journal, without the events after number `until`."""
     content = memoryview(path.read_bytes())
     place, seq = 0, 0
     batches: Batches = {}
@@ -50,22 +53,21 @@ def read_journal(path: Path, until: int | None = None) -> Read:
         group = _group(content, place)
         if group is None:
             break
-        place, seq, found = group
-        for kind, more in found.items():
+        place, seq, in_group = group
+        for kind, more in in_group.items():
             batches.setdefault(kind, []).extend(more)
     if until is not None and seq > until:
-        batches = {kind: [_cut(batch, until) for batch in found] for kind, found in batches.items()}
+        batches = {kind: [_cut(batch, until) for batch in full] for kind, full in batches.items()}
         seq = until
-    return Read(
-        seq,
-        {kind: kept for kind, found in batches.items() if (kept := [b for b in found if len(b)])},
-    )
+    filled = {kind: [batch for batch in full if len(batch)] for kind, full in batches.items()}
+    return JournalContent(seq, {kind: full for kind, full in filled.items() if full})
 
 
 class Journal:
     """Writes the journals of a log, one after the other.
 
-    A log that is written a second time (a resumed run) finds a journal that is ahead of it. That one stays until there is more to say.
+    A resumed run writes its log again and finds a journal with later events than its own. That
+    journal stays until the run has passed it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -75,7 +77,10 @@ class Journal:
         self._file: int | None = None
 
     def append(self, number: int, seq: int, fresh: Batches, everything: Batches) -> None:
-        """All events up to `seq` of part `number` are safe afterwards: `fresh` since the last call, `everything` since the last part."""
+        """Makes the events up to `seq`, which belong to part `number`, safe on disk.
+
+        `fresh` are the events since the last call, `everything` those since the last part.
+        """
         path = self.folder / f"journal-{number:05d}"
         if number != self.number:
             self._close()
@@ -92,7 +97,7 @@ class Journal:
         self.seq = seq
 
     def remove(self, numbers: Any) -> None:
-        """These journals are not needed any more."""
+        """Deletes the journals of these numbers."""
         if self.number in numbers:
             self._close()
         for number, path in journals(self.folder).items():
@@ -122,21 +127,21 @@ class Journal:
 
 def _encoded(seq: int, batches: Batches) -> bytes:
     streams = []
-    for kind, found in batches.items():
+    for kind, of_kind in batches.items():
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, found[0].schema, options=COMPRESSED) as stream:
-            for batch in found:
+        with pa.ipc.new_stream(sink, of_kind[0].schema, options=COMPRESSED) as stream:
+            for batch in of_kind:
                 stream.write_batch(batch)
         streams.append((kind, sink.getvalue()))
-    said = {"seq": seq, "kinds": [[kind, stream.size] for kind, stream in streams]}
+    head = {"seq": seq, "kinds": [[kind, stream.size] for kind, stream in streams]}
     payload = b"".join(
-        [json.dumps(said).encode() + b"\n", *(stream.to_pybytes() for _, stream in streams)]
+        [json.dumps(head).encode() + b"\n", *(stream.to_pybytes() for _, stream in streams)]
     )
     return HEAD.pack(MAGIC, len(payload), zlib.crc32(payload)) + payload
 
 
 def _group(content: memoryview, place: int) -> tuple[int, int, Batches] | None:
-    """Where the group at a place ends, its last event, and its batches; None if it is not whole."""
+    """The end of the group at a place, its last event, and its batches; None if incomplete."""
     if len(content) - place < HEAD.size:
         return None
     magic, length, checksum = HEAD.unpack_from(content, place)
@@ -145,16 +150,16 @@ def _group(content: memoryview, place: int) -> tuple[int, int, Batches] | None:
         return None
     try:
         line = bytes(payload[: bytes(payload[: 2**16]).index(b"\n") + 1])
-        said, start = json.loads(line), len(line)
+        head, start = json.loads(line), len(line)
         batches: Batches = {}
-        for kind, size in said["kinds"]:
+        for kind, size in head["kinds"]:
             table = pa.ipc.open_stream(pa.py_buffer(payload[start : start + size])).read_all()
             table.validate(full=True)
             if not table.schema.equals(arrow_schema(kind, ())) or table.column("seq").null_count:
                 return None
             batches[kind] = table.to_batches()
             start += size
-        return place + HEAD.size + length, int(said["seq"]), batches
+        return place + HEAD.size + length, int(head["seq"]), batches
     except (
         ValueError,
         KeyError,

@@ -16,10 +16,11 @@ class EventTable(Protocol):
 
 
 class Log(Protocol):
-    """An event log. `seq` is the number of the last event; events are numbered as they are logged.
+    """An event log. Events are numbered as they are logged, and `seq` is the last number.
 
-    `buyer` is a position in the scenario's list of buyers. `sender` and `receiver` are participants'
-    numbers. They and the fields of a record are arrays over events, or one value for all events.
+    `buyer` is a position in the scenario's list of buyers; `sender` and `receiver` are
+    participants' numbers. These two and the fields of a record are arrays over events, or one value
+    for all.
     """
 
     seq: int
@@ -34,12 +35,12 @@ class Log(Protocol):
         sender: Integers,
         receiver: Integers,
     ) -> None:
-        """Logs an event for each sender or receiver of an array, all at one time; else one event."""
+        """Logs an event for each entry of `sender` or `receiver`, all at one time."""
 
     def table(
         self, record: Record, *, round: int, buyer: int, sender: Integers, receiver: Integers
     ) -> EventTable:
-        """Events that may happen, each at its own time. Arrays may change until their row happens."""
+        """Events that may happen, each at its own time. Arrays may change until then."""
 
     @property
     def due(self) -> bool:

@@ -1,7 +1,8 @@
-"""Writes events to Parquet: a part of every kind each million events or so, the same bytes for the same events.
+"""A log in Parquet: the same events give the same bytes.
 
-A part is complete when it appears, and where one ends depends on the events alone. What is in no part yet is in a journal, at most
-about a second old; that depends on the clock, and is gone when the run is done.
+About every million events, each kind of event writes a part. A part is complete when it appears,
+and its end depends on the events alone. The journal has the events that are in no part yet, all but
+those of about the last second. It depends on the clock, and a finished run has none.
 """
 
 from __future__ import annotations
@@ -26,20 +27,17 @@ from flmarket_sim.eventlog.record import Integers, Record
 from flmarket_sim.eventlog.schema import KINDS
 from flmarket_sim.storage.atomic_files import disk_error, write_whole
 
-EVENTS_PER_PART = (
-    2**20
-)  # of all kinds together: at the end of a round with more, each kind writes a part
+EVENTS_PER_PART = 2**20  # of all kinds together
 JOURNAL_SECONDS = 1.0
-WRITERS = (
-    8  # Arrow encodes outside of Python's lock, and disks like to be asked for many things at once
-)
-ORDERED = ("seq", "time")  # never worth a dictionary
+WRITERS = 8  # threads: Arrow encodes without Python's lock, and disks work in parallel
+ORDERED = ("seq", "time")  # columns for which a dictionary is never worthwhile
 
 
 class ParquetLog:
-    """The event log of one run. `seq` numbers every event in the order in which it was logged.
+    """The event log of one run. `seq` is the number of the last event.
 
-    `part` is the number of the next part, `flushed` the last event of the one before, `safe` the last that is on disk.
+    `part` is the number of the next part, `flushed` the last event in earlier parts, and `safe` the
+    last event that is on disk.
     """
 
     def __init__(
@@ -50,7 +48,7 @@ class ParquetLog:
         self.pending = {kind: PendingEvents(kind, buyers, behaviours) for kind in KINDS}
         self.hashes = {kind: KindHash(pending.columns) for kind, pending in self.pending.items()}
         self.journal = Journal(folder)
-        self.needed: int | None = None  # the journal that a checkpoint stands on
+        self.needed: int | None = None  # the journal that the checkpoint needs
         self._noted = time.monotonic()
 
     def write(
@@ -90,14 +88,15 @@ class ParquetLog:
         )
 
     def flush(self) -> None:
-        """At the end of a round: a part once enough events have come together, else the journal now and then."""
+        """At the end of a round: writes parts once there are enough events, else the journal at
+        times."""
         if self.seq - self.flushed >= EVENTS_PER_PART:
             self._write_parts()
         elif self.due:
             self.note()
 
     def note(self) -> None:
-        """Everything logged so far is safe on disk afterwards."""
+        """Writes everything logged so far to the journal."""
         for pending in self.pending.values():
             pending.gather()
         everything = {
@@ -118,59 +117,61 @@ class ParquetLog:
         self.safe, self._noted = self.seq, time.monotonic()
 
     def close(self) -> None:
-        """Writes what is pending: the log is complete. A journal that a checkpoint stands on stays as long as that."""
+        """Writes all pending events, which completes the log. A journal that the checkpoint needs
+        stays."""
         if self.seq > self.flushed:
             self._write_parts()
         self.journal.close()
 
     def stand_on(self, part: int) -> None:
-        """A checkpoint needs the journal of this part; older ones can go."""
+        """Keeps the journal of this part for a checkpoint, and deletes older ones."""
         self.needed = part
         self.journal.remove(range(part))
 
     def restore(self, part: int, flushed: int, seq: int) -> None:
-        """Goes back to where a log was after event `seq`: parts before `part` are there, the rest is in a journal."""
-        there = {
+        """Takes the log back to its state after event `seq`: parts up to `part`, a journal."""
+        existing = {
             path.name for kind in KINDS for path in self.folder.glob(f"kind={kind}/part-*.parquet")
         }
-        if part > len(there):
-            raise ValueError(f"it stands on {part:,} parts, and {len(there)} are there")
+        if part > len(existing):
+            raise ValueError(f"it needs {part:,} parts, and there are {len(existing)}")
         for number in range(part):
-            for kind, known in self.hashes.items():
+            for kind, hashed in self.hashes.items():
                 if (path := self._path(kind, number)).exists():
-                    known.update(_columns(path))
+                    hashed.update(_columns(path))
         if seq > flushed:
             path = self.folder / f"journal-{part:05d}"
-            found = read_journal(path, seq) if path.exists() else None
-            if found is None or found.seq != seq:
+            content = read_journal(path, seq) if path.exists() else None
+            if content is None or content.seq != seq:
                 raise FlmarketError(
                     f"{path} is damaged or missing: the events up to {seq:,} should be in it"
                 )
-            for kind, batches in found.batches.items():
+            for kind, batches in content.batches.items():
                 self.pending[kind].batches = batches
         self.part, self.flushed, self.needed = part, flushed, part
         self.seq = self.safe = seq
 
     def digests(self) -> dict[str, str]:
-        """A hash of each kind as far as it is in parts."""
-        return {kind: known.hexdigest() for kind, known in self.hashes.items()}
+        """A hash of the events of each kind that are in parts."""
+        return {kind: hashed.hexdigest() for kind, hashed in self.hashes.items()}
 
     def summary(self) -> dict[str, Any]:
-        """Rows of each kind, and hashes of their values that do not depend on how Parquet stores them."""
+        """The number of events of each kind, and hashes of their values (see hashes.py)."""
         total = hashlib.sha256()
         kinds = {}
-        for kind, known in self.hashes.items():
-            digest = known.hexdigest()
+        for kind, hashed in self.hashes.items():
+            digest = hashed.hexdigest()
             total.update(f"{kind}:{digest};".encode())
-            kinds[kind] = {"rows": known.rows, "sha256": digest}
+            kinds[kind] = {"rows": hashed.rows, "sha256": digest}
         return {
-            "events": sum(known.rows for known in self.hashes.values()),
+            "events": sum(hashed.rows for hashed in self.hashes.values()),
             "sha256": total.hexdigest(),
             "kinds": kinds,
         }
 
     def _write_parts(self) -> None:
-        """A part of every kind that has events. The journal has all of it first: half of the parts are no log."""
+        """Writes a part of every kind that has events. The journal has them first, in case of a
+        kill."""
         self.note()
         try:
             with ThreadPoolExecutor(max_workers=WRITERS) as pool:
@@ -208,10 +209,13 @@ class ParquetLog:
         return self.folder / f"kind={kind}" / f"part-{number:05d}.parquet"
 
 
-ADVICE = "What is there stays readable; free some space, and `flmarket resume` on the run's directory goes on from there"
+ADVICE = (
+    "What is there stays readable; free some space, and `flmarket resume` on the run's directory "
+    "continues the run"
+)
 OTHERWISE = (
-    "the file is damaged, or the data, the plug-ins or the kind of CPU are not those of the run's beginning. If it is damaged, "
-    "delete it and resume again: it is written anew"
+    "the file is damaged, or the data, the plug-ins or the kind of CPU have changed since the run "
+    "began. If it is damaged, delete it and resume again: the run writes it anew"
 )
 
 

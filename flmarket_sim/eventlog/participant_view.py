@@ -1,4 +1,4 @@
-"""A run as one participant sees it: her own events, of these what she can know, and nothing that gives the others away.
+"""A run as one participant sees it: her own events, and of these only what she can know.
 
 VIEW/
   run.json                 whose view, the public rules of the market, and for a buyer her own terms
@@ -33,7 +33,7 @@ from flmarket_sim.storage.atomic_files import disk_error, write_parquet, write_t
 from flmarket_sim.storage.result_folders import claim
 from flmarket_sim.storage.untrusted_files import read_parquet, require_columns
 
-PUBLIC = ("name", "rounds", "privacy")  # of a scenario
+PUBLIC = ("name", "rounds", "privacy")  # parts of a scenario that all participants know
 PUBLIC_RULES = (
     "bidders",
     "levels",
@@ -43,12 +43,12 @@ PUBLIC_RULES = (
 )  # of its market
 PUBLIC_TERMS = ("auction", "aggregation")  # of a buyer
 OWN_TERMS = ("budget", "model")
-NEEDED = ("family", "rate", "privacy_budget", "data_size", "values")  # to say what a bid asked for
+NEEDED = ("family", "rate", "privacy_budget", "data_size", "values")  # for the values of bids
 Files = dict[str, tuple[list[Path], pa.Table | None]]
 
 
 def write_view(run: str | os.PathLike[str], who: str, out: str | Path) -> dict[str, Any]:
-    """Writes the view of `who` on the run into the new or empty directory `out`. Returns what its run.json says."""
+    """Writes the view of participant `who` to a new or empty directory. Returns its run.json."""
     run, out = Path(run), Path(out)
     info = read_run(run)
     if "view" in info:
@@ -62,7 +62,7 @@ def write_view(run: str | os.PathLike[str], who: str, out: str | Path) -> dict[s
         levels = scenario["market"]["levels"]
         if not isinstance(levels, int) or not 1 <= levels <= 1000 or viewer.owners < 1:
             raise TypeError(f"market.levels is {shown(levels)}")
-        told = {
+        view_info = {
             "schema": info["schema"],
             "view": who,
             "outcome": info["outcome"],
@@ -75,7 +75,7 @@ def write_view(run: str | os.PathLike[str], who: str, out: str | Path) -> dict[s
         ) from None
     claim(out, "view")
     try:
-        files = event_files(run, list(KINDS))  # of one moment, also where the run goes on meanwhile
+        files = event_files(run, list(KINDS))  # a snapshot, in case the run is going on
         sha256 = (
             log.get("sha256") if isinstance(log := info.get("log"), dict) else None
         )  # nobody in the market knows it
@@ -89,21 +89,22 @@ def write_view(run: str | os.PathLike[str], who: str, out: str | Path) -> dict[s
             for table in ("owners.parquet", "ledger.parquet"):
                 if (run / table).exists():
                     write_parquet(out / table, _own_row(run / table, viewer.number))
-        told["log"] = {
+        view_info["log"] = {
             "events": sum(kinds.values()),
             "kinds": {kind: {"rows": rows} for kind, rows in kinds.items()},
         }
-        write_text(out / "run.json", json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+        write_text(out / "run.json", json.dumps(view_info, indent=2, ensure_ascii=False) + "\n")
     except OSError as error:
         raise disk_error(out, error) from error
-    return told
+    return view_info
 
 
 def public_scenario(scenario: dict[str, Any], viewer: Participant) -> dict[str, Any]:
-    """The rules that everybody knows, and a buyer's own terms.
+    """The rules that all participants know, and a buyer's own terms.
 
-    No seed and no hash of the scenario (trying seeds until the hash fits gives the seed): a seed makes the whole market again. Nor
-    what the experimenter knows of the owners and their records.
+    There is no seed, because the seed gives the whole market; and no hash of the scenario, because
+    the hash gives the seed by trial. What the experimenter knows of owners and records is left out
+    too.
     """
     buyers = []
     for number, buyer in enumerate(scenario["buyers"] or [{"name": "buyer"}]):
@@ -117,24 +118,26 @@ def public_scenario(scenario: dict[str, Any], viewer: Participant) -> dict[str, 
 
 
 def _first_look(files: Files, viewer: Participant, secret: bytes) -> tuple[Places, dict[int, int]]:
-    """New places of the events that she sees (what happens between them is not hers to count), and new numbers of owners.
+    """New places of the events that a participant sees, and new numbers of owners.
 
-    A broker must not read from a number that it is a false name, so owners get numbers in an order that `secret` makes; nor from its
-    place, so what is said to several or by several at one moment is in the order of these numbers.
+    The old places would show how many events she does not see. To a broker, an owner's number must
+    not show that it is a false name, so owners get new numbers in an order that depends on
+    `secret`. Events of one kind at one moment are in the order of the new numbers, for the same
+    reason.
     """
     seq, time, kinds, owner = [], [], [], []
     names: set[int] = set()
     for number, kind in enumerate(KINDS):
         for table in _groups(files, kind):
-            hers = _hers(table, kind, viewer)[0]
-            seq.append(table.column("seq").to_numpy()[hers])
+            visible = _visible_rows(table, kind, viewer)[0]
+            seq.append(table.column("seq").to_numpy()[visible])
             if viewer.role == Role.BROKER:
                 sender, receiver = (
                     table.column(name).to_numpy() for name in ("sender", "receiver")
                 )
-                time.append(table.column("time").to_numpy()[hers])
-                kinds.append(np.full(int(hers.sum()), number))
-                owner.append(np.maximum(sender, receiver)[hers])
+                time.append(table.column("time").to_numpy()[visible])
+                kinds.append(np.full(int(visible.sum()), number))
+                owner.append(np.maximum(sender, receiver)[visible])
                 names.update(np.unique(np.concatenate([sender, receiver])).tolist())
     old = np.concatenate(seq) if seq else np.zeros(0, np.uint64)
     order = np.argsort(old, kind="stable")
@@ -143,9 +146,11 @@ def _first_look(files: Files, viewer: Participant, secret: bytes) -> tuple[Place
         return Places(old[order], np.arange(1, len(order) + 1, dtype=np.uint64)), {}
     mixed = sorted(owners, key=lambda name: hashlib.sha256(secret + str(name).encode()).digest())
     renamed = {name: number for number, name in enumerate(mixed)}
-    told, moment, who = (np.concatenate(part)[order] for part in (kinds, time, owner))
-    group = np.cumsum(np.r_[False, (told[1:] != told[:-1]) | (moment[1:] != moment[:-1])])
-    shown_as = np.array([renamed.get(number, number) for number in who.tolist()])
+    kind_number, moment, owners_of = (np.concatenate(part)[order] for part in (kinds, time, owner))
+    group = np.cumsum(
+        np.r_[False, (kind_number[1:] != kind_number[:-1]) | (moment[1:] != moment[:-1])]
+    )
+    shown_as = np.array([renamed.get(number, number) for number in owners_of.tolist()])
     mixed_order = np.lexsort((shown_as, group))
     place = np.empty(len(order), np.uint64)
     place[mixed_order] = np.arange(1, len(order) + 1, dtype=np.uint64)
@@ -162,17 +167,17 @@ class Places(NamedTuple):
         return self.new[np.searchsorted(self.old, old)]
 
 
-def _hers(
+def _visible_rows(
     table: pa.Table, kind: str, viewer: Participant
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which rows she sees, and which of them she sent."""
+    """Which rows the viewer sees, and which of them she sent."""
     sent = viewer.is_in(table.column("sender").to_numpy()) & bool(columns_of_sender(kind))
     got = viewer.is_in(table.column("receiver").to_numpy()) & bool(columns_of_receiver(kind))
     return sent | got, sent
 
 
 def _groups(files: Files, kind: str) -> Iterator[pa.Table]:
-    """The events of a kind, a part at a time: a log can be larger than memory. What is in a journal comes last."""
+    """The events of a kind, part by part because a log can be larger than memory; journal last."""
     parts, later = files[kind]
     for part in parts:
         table = read_part(part, kind)
@@ -193,14 +198,20 @@ def _write_kind(
     names: dict[int, int],
     levels: int,
 ) -> int:
-    """One file with what she sees of a kind; none if that is nothing. Returns the number of events."""
+    """Writes a file with the events of a kind that the viewer sees. Returns their number."""
     rows, writer = 0, None
     try:
         for table in _groups(files, kind):
-            hers, sent = _hers(table, kind, viewer)
-            if hers.any():
-                seen = _visible(
-                    table.filter(pa.array(hers)), kind, viewer, sent[hers], place, names, levels
+            visible, sent = _visible_rows(table, kind, viewer)
+            if visible.any():
+                seen = _visible_columns(
+                    table.filter(pa.array(visible)),
+                    kind,
+                    viewer,
+                    sent[visible],
+                    place,
+                    names,
+                    levels,
                 )
                 if writer is None:
                     folder = out / "events" / f"kind={kind}"
@@ -216,12 +227,13 @@ def _write_kind(
     return rows
 
 
-def _visible(
+def _visible_columns(
     table: pa.Table, kind: str, viewer: Participant, sent: NDArray[np.bool_], place: Places,
     names: dict[int, int], levels: int,
 ) -> pa.Table:  # fmt: skip
-    """Rows of hers without the columns that her role never sees, and with nulls where this row is not hers to see."""
-    kept: dict[str, pa.Array] = {}
+    """The viewer's rows, without columns that her role never sees, and with nulls in columns that
+    only the sender sees."""
+    columns: dict[str, pa.Array] = {}
     for column in (*ENVELOPE, *KINDS[kind]):
         if column.name not in table.column_names or (
             column in KINDS[kind] and viewer.role not in seen_by(kind, column)
@@ -236,18 +248,17 @@ def _visible(
             )
         elif (kind, column.name) == ("bid", "values") and viewer.role == Role.BROKER:
             values = spelled_out(table, levels)
-        if pa.types.is_dictionary(
-            values.type
-        ):  # a file's dictionary would list names that none of her rows has
+        if pa.types.is_dictionary(values.type):  # keep only the names in these rows
             values = values.cast(values.type.value_type).dictionary_encode().cast(values.type)
         if column.seen is Seen.SENDER and not sent.all():
             values = pc.if_else(pa.array(sent), values, pa.scalar(None, values.type))
-        kept[column.name] = values
-    return pa.table(kept).sort_by("seq")
+        columns[column.name] = values
+    return pa.table(columns).sort_by("seq")
 
 
 def spelled_out(bids: pa.Table, levels: int) -> pa.Array:
-    """The money asked at each level: what a bid has in it. The log says it by family and rate where these say the same."""
+    """The money asked at each level of each bid. The log has only family and rate where these
+    determine it."""
     values = bids.column("values").to_pylist()
     short = np.array([row is None for row in values])
     if short.any():
@@ -257,9 +268,9 @@ def spelled_out(bids: pa.Table, levels: int) -> pa.Array:
             chosen.column(name).to_numpy().astype(float)
             for name in ("rate", "privacy_budget", "data_size")
         )
-        asked = OwnerTypes(codes, rate, budget, size).table(levels)
-        for row, found in zip(np.flatnonzero(short).tolist(), asked.tolist(), strict=True):
-            values[row] = found
+        full = OwnerTypes(codes, rate, budget, size).table(levels)
+        for row, levels_of_bid in zip(np.flatnonzero(short).tolist(), full.tolist(), strict=True):
+            values[row] = levels_of_bid
     return pa.array(values, pa.list_(pa.float64()))
 
 

@@ -1,4 +1,4 @@
-"""Events of one kind before they are in a file: first as they were logged, then as Arrow batches in order of `seq`."""
+"""Events of one kind before they are in a part: as they were logged, then as Arrow batches."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Reads a run: events of a kind as an Arrow table, owners, run.json, and SQL over all of it.
 
-A run that is not finished reads up to its last noted round: parts, then what its journal has.
+A run that is not finished can be read up to the last round in its journal.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LEDGER = pa.schema(
 
 
 def read_run(run: str | os.PathLike[str]) -> dict[str, Any]:
-    """What run.json says: scenario, hashes, versions, outcome."""
+    """The content of run.json: scenario, hashes, versions, outcome."""
     path = Path(run) / "run.json"
     try:
         return read_json(path)
@@ -46,7 +46,7 @@ def read_run(run: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read_events(run: str | os.PathLike[str], kind: str) -> pa.Table:
-    """All events of a kind, in order. A kind without events is an empty table with the columns of its schema."""
+    """All events of a kind, in order. A kind without events is an empty table with its columns."""
     if kind not in KINDS:
         near = difflib.get_close_matches(kind, KINDS, 1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
@@ -56,19 +56,19 @@ def read_events(run: str | os.PathLike[str], kind: str) -> pa.Table:
     tables = [read_part(part, kind) for part in parts]
     try:
         tables += [] if later is None else [later]
-        found = (
+        events = (
             pa.concat_tables(tables).unify_dictionaries()
             if tables
             else arrow_schema(kind, ()).empty_table()
         )
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"the events of kind {kind!r} in {run} cannot be read: {error}") from None
-    refuse_losses(run, info, kind, len(found))
-    return found
+    refuse_losses(run, info, kind, len(events))
+    return events
 
 
 def read_part(part: Path, kind: str) -> pa.Table:
-    """One part of a log, refused where it cannot be one."""
+    """Reads one part of a log, and refuses a file that cannot be a part."""
     table = read_parquet(part, arrow_schema(kind, ()))
     require_columns(part, table, [column.name for column in ENVELOPE])
     if empty := [column.name for column in ENVELOPE if table.column(column.name).null_count]:
@@ -77,17 +77,18 @@ def read_part(part: Path, kind: str) -> pa.Table:
 
 
 def refuse_losses(run: str | os.PathLike[str], info: dict[str, Any], kind: str, rows: int) -> None:
-    """A finished run has as many events of a kind as it says."""
+    """Refuses a finished run that has another number of events of a kind than run.json says."""
     log = info.get("log")
     kinds = (
         log.get("kinds") if isinstance(log, dict) and info.get("outcome") == "finished" else None
     )
-    said = kinds.get(kind) if isinstance(kinds, dict) else None
-    wanted = said.get("rows") if isinstance(said, dict) else rows
+    stored = kinds.get(kind) if isinstance(kinds, dict) else None
+    wanted = stored.get("rows") if isinstance(stored, dict) else rows
     if wanted != rows:
         raise InputError(
-            f"{run} is finished and had {shown(wanted)} events of kind {kind!r}, but {rows:,} are there: files were lost or damaged. "
-            "Run the scenario again: the same seed gives the same bytes"
+            f"{run} is finished and had {shown(wanted)} events of kind {kind!r}, but {rows:,} are "
+            "there: files were lost or damaged. Run the scenario again: the same seed gives the "
+            "same bytes"
         )
 
 
@@ -97,12 +98,12 @@ def event_parts(run: str | os.PathLike[str], kind: str) -> list[Path]:
 
 
 def read_owners(run: str | os.PathLike[str]) -> pa.Table:
-    """Who the owners truly are: one row an owner."""
+    """The true types of the owners, a row for each."""
     return _read_table(run, "owners.parquet", OWNERS)
 
 
 def read_ledger(run: str | os.PathLike[str]) -> pa.Table:
-    """What every owner sold and earned over the run: one row an owner."""
+    """What the owners sold and earned over the run, a row for each."""
     return _read_table(run, "ledger.parquet", LEDGER)
 
 
@@ -121,7 +122,7 @@ def _read_table(run: str | os.PathLike[str], name: str, schema: pa.Schema) -> pa
 
 
 def event_files(run: Path, kinds: list[str]) -> dict[str, tuple[list[Path], pa.Table | None]]:
-    """The parts of each kind, and what a journal has after them. The run may be going on meanwhile."""
+    """The parts of each kind, and the later events in a journal. The run may still be going on."""
     folder = run / "events"
     noted: dict[int, dict[str, list[pa.RecordBatch]]] = {}
     try:
@@ -131,7 +132,7 @@ def event_files(run: Path, kinds: list[str]) -> dict[str, tuple[list[Path], pa.T
         return event_files(run, kinds)
     except OSError as error:
         raise InputError(f"a journal in {folder} cannot be read: {error}") from None
-    found: dict[str, tuple[list[Path], pa.Table | None]] = {}
+    files: dict[str, tuple[list[Path], pa.Table | None]] = {}
     for kind in kinds:
         parts = event_parts(run, kind)
         names = {part.stem for part in parts}
@@ -141,14 +142,15 @@ def event_files(run: Path, kinds: list[str]) -> dict[str, tuple[list[Path], pa.T
             if f"part-{number:05d}" not in names
             for batch in by_kind.get(kind, [])
         ]
-        found[kind] = parts, pa.Table.from_batches(later) if later else None
-    return found
+        files[kind] = parts, pa.Table.from_batches(later) if later else None
+    return files
 
 
 def sql(run: str | os.PathLike[str], query: str) -> pa.Table:
-    """SQL (DuckDB) over a run: every kind of event is a table of its name; `owners` and `ledger` are tables too.
+    """SQL (DuckDB) over a run: every kind of event is a table; so are `owners` and `ledger`.
 
-    `round` rows are also called `rounds`, since ROUND is a function of SQL. Parts are read as far as the query needs them.
+    The table of `round` events is called `rounds`, because ROUND is a function of SQL. DuckDB reads
+    from the parts only what the query needs.
     """
     import duckdb
 
@@ -164,26 +166,25 @@ def sql(run: str | os.PathLike[str], query: str) -> pa.Table:
                     arrow_schema(kind, ()).empty_table() if later is None else later,
                 )
             if parts and later is not None:
-                database.execute(
-                    f'create view "{name}" as from "{name} in parts" union all from "{name} in journal"'
-                )
+                both = f'from "{name} in parts" union all from "{name} in journal"'
+                database.execute(f'create view "{name}" as {both}')
         for name in ("owners", "ledger"):
             if (path := Path(run) / f"{name}.parquet").exists():
                 _view(database, name, [path])
         try:
-            found = database.sql(query)
+            result = database.sql(query)
         except duckdb.Error as error:
             raise InputError(f"SQL: {error}") from None
-        if found is None:
+        if result is None:
             raise InputError(f"SQL: {query!r} gives no table; ask a SELECT")
         try:
-            return found.to_arrow_table()
+            return result.to_arrow_table()
         except duckdb.Error as error:  # some errors show only as the rows are made
             raise InputError(f"SQL: {error}") from None
 
 
 def _view(database: Any, name: str, files: list[Path]) -> None:
-    """A table of files; DuckDB would take stars and brackets in their names for patterns."""
+    """Makes a table of files, and escapes what DuckDB would take for patterns in their names."""
     import duckdb
 
     try:

@@ -1,4 +1,4 @@
-"""What a record of the event log is: a dataclass whose fields are columns with a type, a visibility and a meaning."""
+"""Records of the event log: dataclasses whose fields are columns, with visibility and meaning."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def labels(codes: type[IntEnum]) -> tuple[str, ...]:
 class Record:
     """The payload of one event, or of many events of one kind as columns. Fields are given by name.
 
-    A subclass declares the columns of a kind, and the (sender, receiver) roles between which it travels.
+    A subclass declares the columns of a kind, and the roles of its sender and receiver.
     """
 
     kind: ClassVar[str]

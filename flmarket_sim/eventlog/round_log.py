@@ -1,4 +1,4 @@
-"""A log that keeps the `round` events and counts the others, for runs of which only totals are used."""
+"""A log without files: it keeps the `round` events and only counts the others."""
 
 from __future__ import annotations
 

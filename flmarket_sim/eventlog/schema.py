@@ -1,7 +1,8 @@
 """The kinds of events: a record with typed columns for each. Columns are only ever added.
 
-Participants are numbers: owner i is i, the broker is -1, buyer k is -2 - k (the `buyer` column has the buyers' names).
-Every column says who in the market can see it, because a log contains more than was said in the market.
+Participants are numbers: owner i is i, the broker is -1, buyer k is -2 - k; the `buyer` column has
+the names of buyers. Every column says who in the market can see it: the log has more than the
+messages.
 """
 
 from __future__ import annotations

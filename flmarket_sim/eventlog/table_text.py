@@ -1,4 +1,4 @@
-"""A few rows as text with aligned columns, or as an HTML table. Names are never taken for markup."""
+"""A few rows as text with aligned columns, or as an HTML table. Names are never markup."""
 
 from __future__ import annotations
 

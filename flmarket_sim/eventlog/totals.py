@@ -1,4 +1,4 @@
-"""What the rounds of one buyer add up to: the numbers that summaries and sweeps show."""
+"""Totals of the rounds of one buyer, as summaries and sweeps show them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ TOTALS: dict[str, type] = {
 
 
 def totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Totals of `round` events, with the keys of TOTALS. None where nothing was measured or no round was valid."""
+    """Totals of `round` events, with the keys of TOTALS.
+
+    A total is None where no round was valid, or no model was evaluated.
+    """
     valid = [row for row in rows if row["valid"]]
     measured = [row for row in rows if row["accuracy"] is not None]
     return {
@@ -45,8 +48,8 @@ def totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def buyers_totals(rows: list[dict[str, Any]], buyers: list[str]) -> dict[str, dict[str, Any]]:
     """The totals of each buyer who had a round, in the order of `buyers`."""
-    mine = {name: [row for row in rows if row["buyer"] == name] for name in buyers}
-    return {name: totals(rounds) for name, rounds in mine.items() if rounds}
+    by_buyer = {name: [row for row in rows if row["buyer"] == name] for name in buyers}
+    return {name: totals(rounds) for name, rounds in by_buyer.items() if rounds}
 
 
 ADDED = (
@@ -65,7 +68,7 @@ ADDED = (
 
 
 def totals_of_table(rounds: pa.Table) -> dict[str, Any]:
-    """The same totals from columns (those of ADDED, of one buyer): a run may have more rounds than dicts fit into memory."""
+    """The same totals from a table with the columns ADDED: a long run does not fit into dicts."""
     column = {
         name: rounds.column(name).to_numpy()
         for name in ADDED

@@ -1,4 +1,4 @@
-"""The broker's aggregation: a weighted sum of the gradients that came in time, and how good it is."""
+"""The broker's aggregation: a weighted sum of the gradients in time, and its error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """An aggregated gradient of g owners; without owners it is invalid and its error bound infinite.
+    """An aggregated gradient of g owners. Without owners it is invalid: its bound is infinite.
 
     weight, share, privacy_loss  (g,) aggregation weights, shares of the bidders' records, losses
     owed                         what the buyer has to pay

@@ -1,4 +1,4 @@
-"""What a buyer owes, from the delivery until her money has reached the broker."""
+"""What a buyer owes, from the delivery until her money reaches the broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Bill:
-    """To be paid by a buyer for a round: `amounts` (g,) go to the participants `names` (g,), who are `people` (g,)."""
+    """A buyer's debt for a round.
+
+    The participants `names` (g,) get `amounts` (g,); `people` (g,) are the owners behind the names.
+    `payment` is the letter that brings the money.
+    """
 
     buyer: int
     round: int

@@ -1,4 +1,4 @@
-"""The broker runs the auction, aggregates gradients and passes the money on (paper, Algorithm 1)."""
+"""The broker: runs the auction, aggregates gradients, passes money on (paper, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -190,7 +190,8 @@ class Broker:
         gradients: list[GradientMessage],
         counts: RoundCounts,
     ) -> Letter:
-        """Aggregates the gradients and sends the result to the buyer. Returns the letter of payment."""
+        """Aggregates the gradients and sends the result to the buyer. Returns her letter of
+        payment."""
         result = aggregate(cohort, self.rule, offers, gradients, announcement.parameters)
         rows = np.array([message.row for message in gradients], dtype=np.int64)
         self._log_delivery(cohort, result, cohort.participants[offers.slots[rows]])

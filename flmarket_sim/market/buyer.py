@@ -1,4 +1,4 @@
-"""The buyer: announces a budget each round, pays for the gradient she gets, and takes a step with it (FedSGD)."""
+"""The buyer: announces a budget, pays for the gradient, and takes a step with it (FedSGD)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ Floats = NDArray[np.float64]
 
 
 class Buyer:
-    """One buyer and her model. `model` is None in a market without learning; `done` counts her rounds."""
+    """One buyer and her model.
+
+    `model` is None in a market without learning; `done` counts her finished rounds.
+    """
 
     def __init__(
         self,
@@ -45,7 +48,7 @@ class Buyer:
         self.done = 0
 
     def buy(self) -> Generator[Event, Any, None]:
-        """All rounds that are not done yet, one after the other."""
+        """Buys in all rounds that are not done yet, one after the other."""
         env = self.world.env
         for number in range(self.done, self.world.scenario.rounds):
             started = env.now

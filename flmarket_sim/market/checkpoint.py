@@ -1,7 +1,7 @@
-"""The state of a market between two rounds, as plain numbers in a file: what a stopped run goes on from.
+"""Checkpoints: the state of a market between two rounds, from which a stopped run continues.
 
-A process that waits cannot be written down, so a checkpoint is taken at the end of a round at which nobody waits for anything that matters:
-no message is under way but money. Arrays and JSON in one .npz; nothing in it is ever run.
+A process that waits for a message cannot be stored. So a checkpoint is taken at the end of a round
+when only money is under way. It is one .npz file with arrays and JSON; no code is stored in it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from flmarket_sim.strategy.behaviours.behaviour import ResumableBehaviour
 FORMAT: Final = 1
 NAME = "checkpoint.npz"
 SECONDS = 5.0
-SHARE = (
-    0.02  # of a run's time at most goes into checkpoints: with a million owners one takes a while
-)
+SHARE = 0.02  # the largest part of a run's time that goes into checkpoints
+AGAIN = "resume again: everything is simulated from the beginning, to the same bytes"
 LEDGER = ("sold", "reserved", "gradients", "earned", "transferred")
 BILL = ("names", "people", "amounts")
 Arrays = dict[str, NDArray[Any]]
@@ -41,16 +40,16 @@ Moment = Annotated[float, pydantic.Field(ge=0)]
 Count = Annotated[int, pydantic.Field(ge=0, lt=2**62)]
 
 
-class Said(pydantic.BaseModel):
-    """What a checkpoint may say; everything else means that it is damaged."""
+class Stored(pydantic.BaseModel):
+    """A part of a checkpoint; a checkpoint with anything else in it is damaged."""
 
     model_config = pydantic.ConfigDict(
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False
     )
 
 
-class LogPlace(Said):
-    """Where the log was: parts done, the last event in them, the last event at all, and a hash of each kind in parts."""
+class LogPlace(Stored):
+    """The state of the log: number of parts, their last event, the last event, and hashes."""
 
     part: Count
     flushed: Count
@@ -58,16 +57,16 @@ class LogPlace(Said):
     sha256: dict[str, str]
 
 
-class DueBill(Said):
-    """Money under way; who gets it is in arrays."""
+class DueBill(Stored):
+    """Money under way; arrays of the checkpoint say who gets it."""
 
     due: Moment
     buyer: Count
     round: Count
 
 
-class Facts(Said):
-    """Simulated time, rounds done by each buyer, where the log was, and the bills whose money is under way."""
+class Facts(Stored):
+    """Simulated time, finished rounds of each buyer, state of the log, and unpaid bills."""
 
     format: Literal[1] = FORMAT
     scenario_sha256: str
@@ -79,7 +78,7 @@ class Facts(Said):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A market between two rounds: facts, and the arrays of everybody's state."""
+    """A market between two rounds: facts, and arrays with the state of all participants."""
 
     facts: Facts
     arrays: Arrays
@@ -111,7 +110,10 @@ class Checkpoints:
 
 
 def can_be_saved(world: World, buyers: Sequence[Buyer]) -> bool:
-    """Whether all that a market remembers is known. What outside plug-ins keep to themselves is not, unless behaviours say so."""
+    """Whether all that a market remembers can be stored.
+
+    The memory of a plug-in from outside the package is unknown, unless it is a ResumableBehaviour.
+    """
     behaviours = [] if world.cast is None else world.cast.behaviours
     others: list[Any] = [world.delay]
     for buyer in buyers:
@@ -121,8 +123,8 @@ def can_be_saved(world: World, buyers: Sequence[Buyer]) -> bool:
             buyer.broker.auction,
             buyer.broker.rule,
         ]
-    known = all(one is None or _ours(one) for one in others)
-    return known and all(_ours(one) or isinstance(one, ResumableBehaviour) for one in behaviours)
+    ours = all(one is None or _ours(one) for one in others)
+    return ours and all(_ours(one) or isinstance(one, ResumableBehaviour) for one in behaviours)
 
 
 def _ours(plugin: Any) -> bool:
@@ -130,7 +132,7 @@ def _ours(plugin: Any) -> bool:
 
 
 def _money_under_way(world: World) -> list[tuple[float, Bill]] | None:
-    """When which bill will be paid, in order; None if anything else is under way."""
+    """The unpaid bills with their times, in order; None if anything but money is under way."""
     bills = {id(bill.payment): bill for bill in world.bills.values()}
     expected = list(arrivals(world.env))
     if not all(isinstance(arrival.message, Payment) for arrival in expected):
@@ -164,9 +166,12 @@ def _take(
 
 
 def restore(checkpoint: Checkpoint, world: World, buyers: Sequence[Buyer], log: ParquetLog) -> None:
-    """Puts a new world, of the same scenario, where the old one was. Refuses a log that is not the one of then."""
+    """Gives a new world of the same scenario the state of the checkpoint.
+
+    Refuses a log that is not the log of the checkpoint.
+    """
     facts, arrays, where = checkpoint.facts, checkpoint.arrays, log.folder.parent
-    again = f"delete {where / NAME} and resume again: everything is simulated from the beginning, to the same bytes"
+    again = f"delete {where / NAME} and {AGAIN}"
     if facts.scenario_sha256 != world.scenario.digest():
         raise FlmarketError(f"{where / NAME} is of another scenario; {again}")
     try:
@@ -181,7 +186,8 @@ def restore(checkpoint: Checkpoint, world: World, buyers: Sequence[Buyer], log: 
         ]
         if wrong:
             raise FlmarketError(
-                f"parts of {', '.join(wrong)} are damaged or missing in {log.folder}; delete these and {again}"
+                f"parts of {', '.join(wrong)} are damaged or missing in {log.folder}; "
+                f"delete these and {again}"
             )
         for column in LEDGER:
             owned = getattr(world.ledger, column)
@@ -209,10 +215,11 @@ def restore(checkpoint: Checkpoint, world: World, buyers: Sequence[Buyer], log: 
 
 
 def _like(known: NDArray[Any], stored: NDArray[Any]) -> NDArray[Any]:
-    """What was stored, if it can have been an array like this one."""
+    """The stored array, if it has the type and shape of a known one, and only finite numbers."""
     if stored.dtype != known.dtype or stored.shape != known.shape or not np.isfinite(stored).all():
         raise ValueError(
-            f"{stored.dtype} {stored.shape} where {known.dtype} {known.shape} was, or numbers that are not finite"
+            f"{stored.dtype} {stored.shape} where {known.dtype} {known.shape} was, "
+            "or numbers that are not finite"
         )
     return stored
 
@@ -225,7 +232,7 @@ def _expect(
     people: NDArray[Any],
     amounts: NDArray[Any],
 ) -> None:
-    """Money that was under way arrives when it would have."""
+    """Schedules money that was under way: it arrives when it would have arrived."""
     _like(np.zeros(len(names), np.int64), names)
     _like(np.zeros(len(names), np.int64), people)
     _like(np.zeros(len(names)), amounts)
@@ -243,7 +250,7 @@ def _expect(
         or due.due < world.env.now
         or due.round >= buyer.done
     ):
-        raise ValueError("a bill that nobody can have sent")
+        raise ValueError("a bill that is impossible in this market")
     payment = Letter(world.env)
     bill = Bill(buyer.index, due.round, names, people, amounts, payment)
     world.bills[bill.buyer, bill.round] = bill
@@ -258,7 +265,7 @@ def _write(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def read_checkpoint(folder: Path) -> Checkpoint | None:
-    """The checkpoint of a run's directory; None if there is none yet."""
+    """Reads the checkpoint of a run's directory; None if there is no checkpoint."""
     path = folder / NAME
     try:
         with np.load(path, allow_pickle=False) as content:
@@ -268,12 +275,10 @@ def read_checkpoint(folder: Path) -> Checkpoint | None:
         return None
     except MemoryError:
         reason = "it asks for more memory than there is"
-    except Exception as error:  # zipfile and numpy have many ways to say that an archive is none
+    except Exception as error:  # zipfile and numpy raise many kinds of errors for a damaged archive
         reason = (
             "facts that cannot be"
             if isinstance(error, pydantic.ValidationError)
             else shortened(str(error))
         )
-    raise FlmarketError(
-        f"{path} is damaged ({reason}); delete it and resume again: everything is simulated from the beginning, to the same bytes"
-    )
+    raise FlmarketError(f"{path} is damaged ({reason}); delete it and {AGAIN}")

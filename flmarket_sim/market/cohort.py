@@ -1,4 +1,4 @@
-"""A cohort: the owners whom one buyer's auction asks in one round, and the arithmetic they share."""
+"""A cohort: the owners whom an auction asks in one round, and the arithmetic that they share."""
 
 from __future__ import annotations
 
@@ -119,7 +119,8 @@ class Cohort:
         self.records[slots] = size
 
     def true_value(self, slots: Ints, privacy_loss: Floats) -> Floats:
-        """What these losses are worth to the owners of these slots, on the records that they sell."""
+        """The true value of these losses to the owners of these slots, on the records that they
+        sell."""
         people, sold = self.world.population, self.records[slots]
         return sale_values(people, self.people[slots], sold, privacy_loss, bool(self.accounts))
 

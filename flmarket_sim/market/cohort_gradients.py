@@ -1,4 +1,4 @@
-"""The gradients of a cohort: computed and clipped together, perturbed one by one as owners send them."""
+"""The gradients of a cohort: computed and clipped together, perturbed when an owner sends hers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class CohortGradients:
         return self.release.leave(row, int(self.participants[row]), *self.key)
 
     def true_error(self, delivered: Floats, weights: Floats) -> tuple[float, float]:
-        """Squared distance of a delivered gradient to the noiseless one of all bidders, and its bias.
+        """Squared distance of a delivered gradient to the noiseless one of all bidders; its bias.
 
         For the log only: nobody in the market can know this.
         """

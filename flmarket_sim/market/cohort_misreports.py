@@ -118,7 +118,7 @@ def misreport(
 
 
 def _slots(of: Ints, first: Ints, further: Ints) -> Ints:
-    """(r,) the slot of each row: the first row of an owner has her slot, others have further ones."""
+    """(r,) the slot of each row: an owner's first row has her slot, others further ones."""
     slots, is_further = np.empty(len(of), np.int64), np.ones(len(of), np.bool_)
     is_further[_first_rows(of)] = False
     slots[_first_rows(of)] = first
@@ -129,7 +129,8 @@ def _slots(of: Ints, first: Ints, further: Ints) -> Ints:
 def _types(people: Population, owners: Ints, budget: Floats) -> Profiles:
     """(1, n) true types with the budgets that lifetime budgets leave.
 
-    A step owner with a smaller budget has a higher rate: her cost of selling anything stays the same.
+    A step owner with a smaller budget has a higher rate, so that her cost of selling stays the
+    same.
     """
     true_budget = people.privacy_budget[owners]
     factor = np.where(people.family[owners] == STEP, true_budget / budget, 1.0)

@@ -44,8 +44,13 @@ class CohortReports:
 
 
 def make_reports(
-    world: World, key: tuple[int, int], owners: Ints, draws: OwnerDraws, auction: Auction, money: float
-) -> CohortReports:  # fmt: skip
+    world: World,
+    key: tuple[int, int],
+    owners: Ints,
+    draws: OwnerDraws,
+    auction: Auction,
+    money: float,
+) -> CohortReports:
     """The reports of the asked owners in the round `key` = (buyer, round)."""
     absence, truth, spelled_out = _truthful_reports(world, owners, draws)
     misreports = None
@@ -75,7 +80,7 @@ def make_reports(
 def _truthful_reports(
     world: World, owners: Ints, draws: OwnerDraws
 ) -> tuple[Codes, ReportColumns, NDArray[np.object_] | None]:
-    """Absence, the truth within lifetime budgets, and the values that family and rate do not say."""
+    """Absence, the truth within lifetime budgets, and values that family and rate do not imply."""
     people = world.population
     absence = np.where(draws.away, DropoutReason.AWAY, PRESENT).astype(np.int8)
     budget, values = people.privacy_budget[owners], world.truthful_values[owners]
@@ -134,10 +139,10 @@ def _as_lists(values: NDArray[Any], chosen: NDArray[np.bool_]) -> NDArray[np.obj
     return column
 
 
-def _or_null(column: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[np.object_] | None:
-    """A column of the log with nulls where the value is not `known`."""
-    if not known.any():
+def _or_null(column: NDArray[Any], filled: NDArray[np.bool_]) -> NDArray[np.object_] | None:
+    """A column of the log with nulls where the value is not `filled`."""
+    if not filled.any():
         return None
     nullable = column.astype(object)
-    nullable[~known] = None
+    nullable[~filled] = None
     return nullable

@@ -26,9 +26,9 @@ def log_counterfactuals(
 ) -> None:
     """Logs a row for each owner with a behaviour whose bid was in the auction.
 
-    The truth replaces her first bid, and her further names disappear. The other bids, their order and
-    the auction's random numbers stay. An offer that she would decline is worth nothing to her, under
-    her report and under the truth.
+    The truth replaces her first bid, and her further names disappear. The other bids, their order
+    and the auction's random numbers stay. An offer that she would decline is worth nothing to her,
+    under her report and under the truth.
     """
     assert cohort.misreports is not None
     judgement = cohort.judge(offers)
@@ -76,7 +76,7 @@ def _honest_bids(
 def _sale(
     cohort: Cohort, auction: Auction, bids: BidBatch, money: Floats, slots: Ints, row: int
 ) -> tuple[float, float, float]:
-    """Privacy loss, payment and records of a row, with the random numbers of the round's auction."""
+    """Privacy loss, payment and records of a row, with the round's random numbers."""
     if isinstance(auction, SellsInTurn):
         return replay_sale(cohort, auction, bids, money, slots, row)
     rng = cohort.world.streams.generator(Purpose.AUCTION, cohort.buyer, cohort.round)

@@ -1,4 +1,4 @@
-"""How long a message takes, in simulated seconds. A delay model turns uniform numbers into delays."""
+"""How long messages take, in simulated seconds: a delay model makes delays of uniform numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Spread = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Delay(Protocol):
-    """`random` says whether the model needs numbers at all; `seconds` maps uniforms in [0, 1) to delays >= 0."""
+    """`seconds` maps uniforms in [0, 1) to delays >= 0; `random` says whether it uses them."""
 
     name: str
     random: bool
@@ -64,7 +64,5 @@ class LognormalDelay:
     def seconds(self, uniform: Floats) -> Floats:
         from scipy.special import ndtri  # takes 0.2 s, and other delays do not need it
 
-        inside = np.clip(
-            uniform, 1e-16, None
-        )  # a uniform of exactly 0 would be a delay of 0 and a log of -inf
+        inside = np.clip(uniform, 1e-16, None)  # the quantile of exactly 0 is not finite
         return np.asarray(self.median * np.exp(self.sigma * ndtri(inside)))

@@ -1,4 +1,4 @@
-"""How owners judge the offers made to them: what an offer is worth, and why they accept or decline."""
+"""How owners judge offers: what an offer is worth to them, and why they accept or decline it."""
 
 from __future__ import annotations
 

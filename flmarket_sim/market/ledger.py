@@ -15,11 +15,10 @@ Ints = NDArray[np.int64]
 
 
 class Ledger:
-    """Columns over all owners: privacy loss `sold` and `reserved`, `gradients` sent, money `earned` and `transferred`.
+    """Columns over all owners: privacy loss `sold` and `reserved`, `gradients` sent, money.
 
-    `transferred` is what an owner got from other owners beside the market, less what she gave them.
-
-    Sales are noted as they happen and added to the columns by `settle`.
+    `earned` is the money from buyers. `transferred` is what an owner got from other owners outside
+    the market, less what she gave them. `settle` adds the latest sales to the columns.
     """
 
     def __init__(self, owners: int, lifetime_budget: float | None) -> None:
@@ -33,12 +32,12 @@ class Ledger:
         self._sales: list[tuple[int, float]] = []
 
     def remaining(self, owners: Ints) -> Floats:
-        """What these owners may still promise."""
+        """The privacy loss that each of these owners may still promise."""
         self.settle()
         return np.maximum(self.lifetime_budget - self.sold[owners] - self.reserved[owners], 0.0)
 
     def reserve(self, owner: int, privacy_loss: float) -> bool:
-        """Sets a promise aside; False if it would not fit into the lifetime budget."""
+        """Reserves a promised loss; False if it does not fit into the lifetime budget."""
         self.settle()
         total = self.sold[owner] + self.reserved[owner] + privacy_loss
         if total > self.lifetime_budget * (1 + 1e-12):
@@ -47,12 +46,12 @@ class Ledger:
         return True
 
     def release(self, owner: int, privacy_loss: float) -> None:
-        """A promise that came to nothing."""
+        """Cancels a promise that was not kept."""
         if self.limited:
             self.reserved[owner] = max(self.reserved[owner] - privacy_loss, 0.0)
 
     def spend(self, owner: int, privacy_loss: float) -> None:
-        """A gradient left its owner."""
+        """Books the loss of a gradient that left its owner."""
         self._sales.append((owner, privacy_loss))
         if self.limited:
             self.release(owner, privacy_loss)
@@ -65,7 +64,7 @@ class Ledger:
         np.add.at(self.transferred, payees, amounts)
 
     def settle(self) -> None:
-        """Adds the noted sales to the columns."""
+        """Adds the latest sales to the columns."""
         if self._sales:
             owners, losses = (np.array(column) for column in zip(*self._sales, strict=True))
             np.add.at(self.sold, owners, losses)
@@ -74,10 +73,11 @@ class Ledger:
 
 
 class JointAccount:
-    """An owner's account in one round in which she has several names, each selling on records of its own.
+    """The account of an owner with several names in one round. It replaces the ledger for her
+    names.
 
-    No record loses more than the largest loss sold under any of the names, so that is what the round costs her. Takes the place of
-    the ledger for her names; promises are kept by name.
+    Each name sells records of its own, so no record loses more than the largest loss sold under any
+    of the names. That is what the round costs her.
     """
 
     def __init__(self, ledger: Ledger, person: int) -> None:
@@ -98,7 +98,7 @@ class JointAccount:
         self.ledger.release(self.person, max(privacy_loss - rest, 0.0))
 
     def spend(self, name: int, privacy_loss: float) -> None:
-        """A gradient left her; a promise of it turns into a sale."""
+        """Books a gradient that left her: a promise becomes a sale."""
         more = max(privacy_loss - self.sent, 0.0)
         self.promised.pop(name, None)
         self.sent += more

@@ -1,4 +1,4 @@
-"""How messages travel: a letter to one receiver, an inbox for many senders. One SimPy event a message.
+"""How messages travel: a letter to one receiver, an inbox for many senders. Each is an event.
 
 This is the only file that uses private fields of SimPy.
 """
@@ -16,8 +16,8 @@ from simpy.events import NORMAL, Event
 class Letter(Event):
     """A message on its way to one process: `yield letter` waits for it, `send` makes it arrive.
 
-    A process that expects a reply puts an empty letter into its own message, and the receiver of that
-    message sends it.
+    A process that expects a reply puts an empty letter into its own message, and the receiver of
+    that message sends it.
     """
 
     __slots__ = ()
@@ -64,7 +64,7 @@ class Inbox:
         arrival.callbacks.append(self.receive)
 
     def collect(self, wanted: int, deadline: float) -> Generator[Event, Any, list[Any]]:
-        """The messages in order of arrival, once there are `wanted` or `deadline` seconds passed."""
+        """The messages in order of arrival, once `wanted` are there or `deadline` is over."""
         self.wanted = wanted
         if len(self.messages) < wanted:
             yield self.full | self.env.timeout(deadline)

@@ -1,8 +1,8 @@
-"""What participants say to each other. They share nothing else.
+"""The messages between participants, who share nothing else.
 
-A message holds what its receiver may know and nothing of anybody else. The arithmetic behind it is batched: a `row` or `slot`
-says which row of the round's tables it came from, so that a thousand bids are one array and still a thousand messages, each with
-its own time. `Reports` and `Offers` are such tables; no message holds one.
+A message holds only what its receiver may know. The arithmetic behind messages is batched: `row` or
+`slot` is a message's row in the tables of the round. So a thousand bids are one array, and still a
+thousand messages, each with its own time. No message holds a table (`ReportColumns`, `Offers`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Announcement(NamedTuple):
 
 
 class ReportColumns(NamedTuple):
-    """The bids of the owners asked in a round: values (n, M), privacy_budget (n,), data_size (n,)."""
+    """The bids of a cohort: values (n, M), privacy_budget (n,), data_size (n,)."""
 
     values: Floats
     privacy_budget: Floats
@@ -37,7 +37,7 @@ class ReportColumns(NamedTuple):
 
 
 class BidMessage(NamedTuple):
-    """Owner to broker: money she asks at each level (M,), for at most this privacy loss, on so many records."""
+    """Owner to broker: money asked at each level (M,), largest privacy loss, number of records."""
 
     slot: int
     values: Floats
@@ -47,7 +47,7 @@ class BidMessage(NamedTuple):
 
 
 class Offers(NamedTuple):
-    """The auction's outcome for the k bids that came in time: the bid of row j is that of slot slots[j]."""
+    """The auction's outcome for the k bids in time: row j is the bid of slot slots[j]."""
 
     slots: Ints
     privacy_loss: Floats
@@ -55,7 +55,7 @@ class Offers(NamedTuple):
 
 
 class Allocation(NamedTuple):
-    """Broker to each bidder: what you would sell and get."""
+    """Broker to each bidder: what she would sell, and what she would get."""
 
     row: int
     privacy_loss: float
@@ -63,10 +63,8 @@ class Allocation(NamedTuple):
 
 
 class MenuMessage(NamedTuple):
-    """Broker to the owner whose turn it is: take an option of the menu, or nothing, and answer to `inbox`.
-
-    `offer` is the auction's own: losses, payments, and what is left of the money.
-    """
+    """Broker to the owner whose turn it is: a menu. She takes one option or none, and answers to
+    `inbox`. `offer` has losses, payments, and the money that is left."""
 
     row: int
     offer: Any
@@ -74,7 +72,7 @@ class MenuMessage(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Owner to broker: I will deliver this for that, or I will not."""
+    """Owner to broker: whether she will deliver, at which privacy loss and payment."""
 
     row: int
     slot: int
@@ -85,13 +83,16 @@ class Decision(NamedTuple):
 
 
 class Broadcast(NamedTuple):
-    """Broker to everybody who accepted: compute a gradient at these parameters. None in a market without learning."""
+    """Broker to each owner who accepted: the parameters at which she computes her gradient.
+
+    They are None in a market without learning.
+    """
 
     parameters: Floats | None
 
 
 class GradientMessage(NamedTuple):
-    """Owner to broker: her perturbed gradient (D,), None in a market without learning."""
+    """Owner to broker: her perturbed gradient (D,); None in a market without learning."""
 
     row: int
     slot: int
@@ -100,7 +101,7 @@ class GradientMessage(NamedTuple):
 
 
 class RoundCounts(NamedTuple):
-    """How many were asked, bid, won, accepted and delivered."""
+    """How many owners were asked, bid, won, accepted and delivered."""
 
     asked: int
     bids: int
@@ -110,7 +111,7 @@ class RoundCounts(NamedTuple):
 
 
 class DeliveryMessage(NamedTuple):
-    """Broker to buyer: the aggregated gradient, if there is one, how good it is, and what it costs."""
+    """Broker to buyer: the aggregated gradient if there is one, its error bound, and its price."""
 
     gradient: Floats | None
     owed: float

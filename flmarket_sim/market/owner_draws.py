@@ -1,4 +1,4 @@
-"""What chance decides for each asked owner in a round: delays of messages, absence, and dropouts."""
+"""What chance decides for each asked owner in a round: delays, absence and dropouts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 class OwnerDelays(NamedTuple):
     """Seconds that each message between broker and owner takes: a list over the owners for each.
 
-    The order of the fields is the order in which the numbers are drawn, so it is part of the format.
+    The numbers are drawn in the order of the fields, so the order is part of the format.
     """
 
     announcement: list[float]

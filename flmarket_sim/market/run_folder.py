@@ -1,4 +1,4 @@
-"""The directory of a run: who may write in it, run.json, and the tables of owners and ledger."""
+"""The directory of a run: its lock, run.json, and the tables of owners and ledger."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path, scenario: Scenario) -> RunFolder:
-        """A new or empty directory becomes that of a run."""
+        """Makes a new or empty directory the directory of a run."""
         claim(path, "run")
         handle = lock(path, "run")
         try:
-            claim(path, "run")  # another run may have come and gone meanwhile
+            claim(path, "run")  # another run may have used it before we had the lock
             info = {
                 "schema": SCHEMA_VERSION,
                 "scenario": scenario.as_dict(),
@@ -64,22 +64,22 @@ class RunFolder:
 
     @classmethod
     def reopen(cls, path: Path) -> RunFolder:
-        """The directory of a run that was begun, by this very version of everything; refuses all others."""
+        """The directory of a run that the same versions began; refuses all others."""
         if not path.is_dir():
             raise InputError(f"{path} is not a directory; resume takes the directory of a run")
         if (path / "sweep.json").exists():
             raise InputError(
-                f"{path} is the directory of a sweep; `flmarket sweep` with the same file goes on with it"
+                f"{path} is the directory of a sweep; `flmarket sweep` with its file continues it"
             )
         info = read_run(path)
         handle = None if info.get("outcome") == "finished" else lock(path, "run")
         try:
-            info = read_run(path)  # it may have changed until we had the lock
+            info = read_run(path)  # it may have changed before we had the lock
             if not {"scenario", "scenario_sha256", "versions", "outcome"} <= info.keys():
                 raise InputError(
-                    f"{path / 'run.json'} does not describe a run; start the run anew with `flmarket run`"
+                    f"{path / 'run.json'} does not describe a run; start again with `flmarket run`"
                 )
-            known = {
+            stable = {
                 key: info[key]
                 for key in (
                     "schema",
@@ -99,7 +99,7 @@ class RunFolder:
             return cls(
                 path,
                 -1 if handle is None else handle,
-                known | {"outcome": info["outcome"]},
+                stable | {"outcome": info["outcome"]},
                 _seconds(info),
             )
         except BaseException:
@@ -112,25 +112,25 @@ class RunFolder:
         return self.info.get("outcome") == "finished"
 
     def scenario(self) -> Scenario:
-        """What the run was begun with."""
+        """The scenario of the run."""
         where = self.path / "run.json"
         if self.info.get("repeatable") is False:
             raise InputError(
-                f"{self.path} has noise that nobody can draw again: its run cannot be resumed; start it anew elsewhere"
+                f"{self.path} has noise that cannot be drawn again, so its run cannot be resumed; "
+                "start it again in another directory"
             )
         if not isinstance(self.info["scenario"], dict):
-            raise InputError(
-                f"{where} does not describe a run; start the run anew with `flmarket run`"
-            )
+            raise InputError(f"{where} does not describe a run; start again with `flmarket run`")
         scenario = build_scenario(without_nulls(self.info["scenario"]), str(where))
         if scenario.digest() != self.info["scenario_sha256"]:
             raise InputError(
-                f"{where}: the scenario does not have the hash that was noted beside it; it was changed, or this version reads it otherwise"
+                f"{where}: the scenario does not have the hash that is stored beside it; it was "
+                "changed, or this version reads it differently"
             )
         return scenario
 
     def write_owners(self, people: Population, cast: Cast | None) -> None:
-        """Refuses other owners than those that are there: data or plug-ins have changed since the run was begun."""
+        """Writes the owners, and refuses to continue a run with other owners."""
         path, again = self.path / "owners.parquet", self.path / ".owners.parquet.again"
         if not path.exists():
             write_parquet(path, owners_table(people, cast))
@@ -140,12 +140,13 @@ class RunFolder:
         again.unlink()
         if not same:
             raise FlmarketError(
-                f"the owners are not those of {path}: it is damaged, or the data set or the kind of CPU is not that of "
-                "the run's beginning. If it is damaged, delete it and resume again"
+                f"the owners are not those of {path}: it is damaged, or the data set or the kind "
+                "of CPU has changed since the run began. If it is damaged, delete it and "
+                "resume again"
             )
 
     def finish(self, ledger: Ledger, log: ParquetLog) -> dict[str, Any]:
-        """The run is done: from here on its directory has nothing but results."""
+        """Completes the run: afterwards its directory has results only."""
         write_parquet(self.path / "ledger.parquet", ledger_table(ledger))
         log.close()
         self.info |= {"outcome": "finished", "log": log.summary(), "wall_seconds": self._seconds()}
@@ -154,7 +155,7 @@ class RunFolder:
         return self.info
 
     def tidy(self) -> None:
-        """What only a run that is going on needs, and what a killed one may have left."""
+        """Deletes files that only a running simulation needs, or that a kill has left."""
         for path in (
             self.path / checkpoint.NAME,
             self.path / LOCK,
@@ -166,7 +167,7 @@ class RunFolder:
                 path.unlink(missing_ok=True)
 
     def check_whole(self) -> None:
-        """Refuses a finished run whose files are not all there."""
+        """Refuses a finished run that has lost files."""
         info = read_run(self.path)
         for kind in KINDS:
             try:
@@ -179,13 +180,14 @@ class RunFolder:
         for name in ("owners.parquet", "ledger.parquet"):
             if not (self.path / name).exists():
                 raise InputError(
-                    f"{self.path} is finished, but {name} is lost; run the scenario again: the same seed gives the same bytes"
+                    f"{self.path} is finished, but {name} is lost; run the scenario again: the "
+                    "same seed gives the same bytes"
                 )
 
     def stop(self, log: ParquetLog, error: BaseException) -> None:
-        """The run ends before its time. It has noted its last round; where something failed, what led to that is noted too.
+        """Ends the run early. After a failure it also stores the events that led to the failure.
 
-        The disk may be full: what matters is the error that brought us here.
+        The disk may be full, so errors here must not hide the error that stopped the run.
         """
         interrupted = isinstance(error, KeyboardInterrupt)
         try:
@@ -217,7 +219,7 @@ class RunFolder:
 
 
 def versions() -> dict[str, str]:
-    """What results may depend on beside the scenario."""
+    """The versions of everything that results may depend on."""
     packages = ("flmarket-sim", "numpy", "scipy", "simpy", "pyarrow", "torch")
     return {name: _version(name) for name in packages} | {"python": platform.python_version()}
 
@@ -229,12 +231,12 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def same_versions(path: Path, said: Path, then: Any) -> None:
-    """Refuses to go on with what other versions have begun; `said` is the file that names them."""
+def same_versions(path: Path, file: Path, then: Any) -> None:
+    """Refuses to continue what other versions began; `file` is where `then` was read."""
     now = versions()
     if not isinstance(then, dict):
         raise InputError(
-            f"{said} does not say with which versions it was begun; start it anew elsewhere"
+            f"{file} does not name the versions that began it; start again in another directory"
         )
     other = [
         f"{name} {then.get(name, 'unknown')} (now {now[name]})"
@@ -243,17 +245,18 @@ def same_versions(path: Path, said: Path, then: Any) -> None:
     ]
     if other:
         raise InputError(
-            f"{path} was begun with {', '.join(other)}: the rest would not fit to what is there. Install those versions to go on, "
-            "or start anew in another directory"
+            f"{path} was begun with {', '.join(other)}, and the rest could differ. Install those "
+            "versions to continue, or start again in another directory"
         )
 
 
 def _seconds(info: dict[str, Any]) -> float:
-    said = info.get("wall_seconds", 0.0)
-    return float(said) if isinstance(said, float) and math.isfinite(said) else 0.0
+    seconds = info.get("wall_seconds", 0.0)
+    return float(seconds) if isinstance(seconds, float) and math.isfinite(seconds) else 0.0
 
 
 def owners_table(people: Population, cast: Cast | None) -> pa.Table:
+    """The true types and behaviours of all owners."""
     behaviour = (
         pa.nulls(len(people), pa.int8())
         if cast is None
@@ -279,6 +282,7 @@ def owners_table(people: Population, cast: Cast | None) -> pa.Table:
 
 
 def ledger_table(ledger: Ledger) -> pa.Table:
+    """What every owner sold and earned."""
     return pa.table(
         {
             "owner": pa.array(range(len(ledger.sold)), pa.int32()),

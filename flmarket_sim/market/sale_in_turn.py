@@ -68,8 +68,8 @@ def sell_in_turn(
 ) -> Generator[Event, Any, tuple[Offers, list[Decision]]]:
     """Offers a menu to every bidder in the auction's order.
 
-    An owner who does not answer by her deadline takes nothing. Returns what each row of the bids sold
-    and for how much, and the decisions to sell.
+    An owner who does not answer by her deadline takes nothing. Returns what each row of the bids
+    sold and for how much, and the decisions to sell.
     """
     slots = np.array([bid.slot for bid in bids])
     with plugin_errors("auction", auction.name):
@@ -101,7 +101,7 @@ def sell_in_turn(
 
 
 def _let_owners_choose(cohort: Cohort, choices: MenuChoices) -> None:
-    """Each owner takes her favourite by her report; a rational owner declines it below its value."""
+    """Each owner takes her favourite by her report; a rational one declines it below its value."""
     judgement = undecided(cohort, choices.slots)
 
     def choose(row: int, offer: Offer) -> None:

@@ -1,8 +1,8 @@
 """What sales are truly worth to their owners. The market computes true values of sales here alone.
 
 The value of a sale is in proportion to the records that are sold, except for step owners: selling
-anything costs them the same, whatever they sell and under how many names. (The functions multiply in
-different orders; the last digit of logged values depends on that, so the orders stay.)
+anything costs them the same, whatever they sell and under how many names. The functions multiply in
+different orders. The last digit of logged values depends on the order, so it must not change.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A run: a scenario in, a directory with every event in Parquet out."""
+"""A run: simulates a scenario, and writes every event to a directory."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def run(
 ) -> Run:
     """Simulates a scenario into the new or empty directory `out`.
 
-    `progress(done, total)` is called after every round of every buyer. `data` saves loading the scenario's data set
-    again; it must be the one that the scenario names.
+    `progress(done, total)` is called after every round of every buyer. `data` is the scenario's
+    data set if it is loaded already.
     """
     require_noise(scenario.privacy.noise)
     folder = RunFolder.create(Path(out), scenario)
@@ -58,9 +58,10 @@ def run(
 
 
 def resume(out: str | os.PathLike[str], progress: Progress | None = None) -> Run:
-    """Goes on with a run that was stopped in any way, to the bytes that it would have written; a finished one is only looked at.
+    """Continues a run that was stopped in any way, to the same bytes as without the stop.
 
-    It begins at the run's checkpoint, if it has one, else at its beginning, and what is there already must come out the same.
+    It starts from the run's checkpoint, or else from the beginning, and what was written before
+    must come out the same. A finished run is only checked.
     """
     folder = RunFolder.reopen(Path(out))
     try:
@@ -83,9 +84,7 @@ def _carry_out(
     buyers = tuple(buyer.name for buyer in scenario.resolved_buyers())
     log = ParquetLog(folder.path / "events", buyers, behaviour_labels(scenario))
     try:
-        with threadpool_limits(
-            limits=1, user_api="blas"
-        ):  # sums in one order, whatever the machine
+        with threadpool_limits(limits=1, user_api="blas"):  # sums in one order on any machine
             world = build_world(scenario, log, data, 0.0 if start is None else start.facts.time)
             folder.write_owners(world.population, world.cast)
             simulate(world, progress, Checkpoints(log), start)
@@ -99,7 +98,7 @@ def _carry_out(
 
 
 def rounds_only(scenario: Scenario, data: Dataset | None = None) -> list[dict[str, Any]]:
-    """The same market without files: its `round` events, as they would be read from the log of a run."""
+    """Simulates without files. Returns the `round` events as they would be read from a log."""
     log = RoundLog(tuple(buyer.name for buyer in scenario.resolved_buyers()))
     with threadpool_limits(limits=1, user_api="blas"):
         simulate(build_world(scenario, log, data))
@@ -109,7 +108,7 @@ def rounds_only(scenario: Scenario, data: Dataset | None = None) -> list[dict[st
 def build_world(
     scenario: Scenario, log: Log, data: Dataset | None = None, time: float = 0.0
 ) -> World:
-    """Population, data, clock: everything that is there before the first message."""
+    """Population, data, clock: the world before the first message."""
     streams = Streams(scenario.seed)
     learns = any(buyer.model.name != "none" for buyer in scenario.resolved_buyers())
     if learns and data is None:
@@ -138,13 +137,14 @@ def simulate(
     checkpoints: Checkpoints | None = None,
     start: Checkpoint | None = None,
 ) -> None:
-    """Starts every buyer, where she was at `start`, and lets the world run until nothing is left to happen."""
+    """Starts every buyer, from the checkpoint `start` if there is one, and runs to the end."""
     specs, buyers = world.scenario.resolved_buyers(), list[Buyer]()
     total = len(specs) * world.scenario.rounds
     ended = False
 
     def after_round() -> None:
-        """Whatever ends the run here ends it for the files: SimPy lets others act at the same moment before it stops."""
+        """Writes what is due. After an error it writes nothing more, although SimPy still runs the
+        other events of the same moment."""
         nonlocal ended
         if ended or (world.log.due and failing(world.env)):
             return
@@ -182,23 +182,23 @@ def simulate(
 
 @contextmanager
 def _interrupts_between_rounds() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM wait for the end of a round, so that no event is torn; a second one does not wait.
+    """Ctrl-C and SIGTERM take effect at the end of a round; a second signal takes effect at once.
 
-    Signals can only be handled in the main thread; elsewhere everything stays as it is.
+    Only the main thread can handle signals; other threads leave them as they are.
     """
-    asked = False
+    requested = False
     before: dict[int, Any] = {}
 
     def note(number: int, frame: Any) -> None:
-        nonlocal asked
-        if asked:
+        nonlocal requested
+        if requested:
             raise KeyboardInterrupt
-        asked = True
+        requested = True
 
     if threading.current_thread() is threading.main_thread():
         before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: asked
+        yield lambda: requested
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -206,7 +206,7 @@ def _interrupts_between_rounds() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def _few_collections() -> Iterator[None]:
-    """A market makes many objects and few cycles: Python's collector need not look at them so often."""
+    """Python's collector runs less often: a market makes many objects and few cycles."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)

@@ -1,4 +1,4 @@
-"""What the simulation holds for all participants: clock, population, random streams, log. No participant's knowledge."""
+"""The world of a simulation: clock, population, random streams, log. No participant knows it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from flmarket_sim.scenario.model import Budget, Scenario
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-TO_BUYER = 2**32 - 1  # in the place of a block of owners: the numbers of the buyer's own messages
+TO_BUYER = 2**32 - 1  # the key of the buyer's delays, in place of a block of owners
 
 
 class Observation(NamedTuple):
-    """What the simulator sees of a round and no participant does: for the log."""
+    """What only the simulator sees of a round, for the log."""
 
     privacy_sold: float
     value_sold: float
@@ -38,10 +38,11 @@ class Observation(NamedTuple):
 
 @dataclass
 class World:
-    """One simulated world. `observed` holds the last round of each buyer as the simulator saw it, `bills` what is not paid yet,
-    by buyer and round.
+    """One simulated world.
 
-    `cast` says which owners have a behaviour; None where all simply tell the truth.
+    observed  by buyer, what the simulator saw of her last round
+    bills     by buyer and round, what is not paid yet
+    cast      which owners have a behaviour; None if there are no behaviours
     """
 
     scenario: Scenario
@@ -65,20 +66,20 @@ class World:
         self.noise = create_noise(privacy.noise, privacy.clip, self.streams)
         self.truthful_values = self._truthful_values()
         self.cast = Cast(self.scenario, self.streams) if self.scenario.owners.behaviours else None
-        self._asked: dict[int, tuple[int, Ints]] = {}
+        self._bidders: dict[int, tuple[int, Ints]] = {}
         self._money: dict[int, Floats] = {}
 
     def bidders(self, buyer: int, round_number: int) -> Ints:
-        """The owners asked in a round; drawn once."""
-        known = self._asked.get(buyer)
-        if known is None or known[0] != round_number:
+        """The owners whom a buyer's auction asks in a round."""
+        latest = self._bidders.get(buyer)
+        if latest is None or latest[0] != round_number:
             count = self.scenario.market.bidders
             chosen = choose_bidders(self.streams, len(self.population), count, buyer, round_number)
-            known = self._asked[buyer] = (round_number, chosen)
-        return known[1]
+            latest = self._bidders[buyer] = (round_number, chosen)
+        return latest[1]
 
     def budget(self, spec: Budget, buyer: int, round_number: int) -> float:
-        """The money a buyer has for a round. A factor is of the asked owners' true valuations: no report moves it."""
+        """A buyer's money for a round. A factor is of the true valuations of the asked owners."""
         if buyer not in self._money:
             self._money[buyer] = draw_money(self.streams, spec, buyer, self.scenario.rounds)
         money = float(self._money[buyer][round_number])
@@ -87,12 +88,12 @@ class World:
         return money * float(self.truthful_values[self.bidders(buyer, round_number), -1].sum())
 
     def delays(self, uniform: Floats) -> Floats:
-        """Delays in seconds, as the delay model makes them; refused unless finite and at least 0."""
+        """The delays that the delay model makes, in seconds: finite and at least 0."""
         with plugin_errors("delay", self.delay.name):
             seconds = np.asarray(self.delay.seconds(uniform), dtype=np.float64)
         if seconds.shape != uniform.shape or not (np.isfinite(seconds) & (seconds >= 0)).all():
             raise ContractError(
-                f"delay {self.delay.name!r} must give finite delays of at least 0, one for each number"
+                f"delay {self.delay.name!r} must give a finite delay of at least 0 for each number"
             )
         return seconds
 
@@ -104,7 +105,7 @@ class World:
         return list(map(float, self.delays(uniform)))
 
     def _truthful_values(self) -> Floats:
-        """(N, M) what owners truly ask at each level, by columns so that a million owners take one pass a level."""
+        """(N, M) what owners truly ask at each level, computed level by level to save memory."""
         owners = np.arange(len(self.population))
         levels = self.scenario.market.levels
         table = np.empty((len(owners), levels))

@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from flmarket_sim.cli.output import AsJson, Overrides, print_json, progress, stdout
+from flmarket_sim.cli.crew import (
+    Cluster,
+    ClusterOptions,
+    ClusterWait,
+    Workers,
+    crew_from,
+    task_results,
+)
+from flmarket_sim.cli.output import AsJson, Overrides, print_json, stdout
 
 
 def evaluate(
@@ -29,24 +37,32 @@ def evaluate(
         Path | None, typer.Option(help="Also draw the error bounds (.png, .svg or .pdf).")
     ] = None,
     overrides: Overrides = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    cluster_options: ClusterOptions = None,
+    cluster_wait: ClusterWait = 300.0,
     as_json: AsJson = False,
 ) -> None:
-    """Compare auctions on the same markets.
-
-    The table has error, spending, individual rationality, regret and the ratio to first-best.
-    """
+    """Compare auctions on the same markets: error, spending, rationality, regret, first-best."""
+    from flmarket_sim import aggregation
     from flmarket_sim.auctions import named
     from flmarket_sim.report import evaluation_table as report
     from flmarket_sim.scenario.scenario_file import load_scenario
-    from flmarket_sim.studies.evaluation import sweep
+    from flmarket_sim.studies.evaluation import evaluate, evaluation_tasks, scores
 
-    made = {name: named(name) for name in auctions}
+    for auction in auctions:
+        named(auction)
+    aggregation.create(rule)
     market = load_scenario(scenario, overrides or ())
-    with progress("evaluate", "budgets") as tell:
-        scores = sweep(made, market, report.factors(budgets), profiles, rule, regret, seed, tell)
-    if figure is not None:
-        report.draw(scores, figure)
-    if as_json:
-        print_json([score.as_dict() for score in scores])
-    else:
-        stdout.print(report.table(scores))
+    factors = report.factors(budgets)
+    distinct = list(dict.fromkeys(auctions))
+    tasks = evaluation_tasks(distinct, market, factors, profiles, rule, regret, seed)
+    crew = crew_from(workers, cluster, cluster_options, cluster_wait)
+    with task_results("evaluate", tasks, evaluate, crew) as results:
+        rows = scores(tasks, results)
+        if figure is not None:
+            report.draw(rows, figure)
+        if as_json:
+            print_json([score.as_dict() for score in rows])
+        else:
+            stdout.print(report.table(rows))

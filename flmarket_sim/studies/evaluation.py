@@ -1,18 +1,25 @@
-"""What mechanisms do to error, spending and truthfulness, side by side on the same profiles."""
+"""Mechanisms side by side on the same profiles: error, spending and truthfulness.
+
+Each auction at each budget factor is a task of the engine, and so is the first-best of each factor.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim import aggregation
-from flmarket_sim.auctions.auction import Auction
+from flmarket_sim.auctions import named
 from flmarket_sim.auctions.first_best import first_best
 from flmarket_sim.auctions.play import expected_utility, measured_against
+from flmarket_sim.experiments.content import array_contents, file_contents
+from flmarket_sim.experiments.task import task_key
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.population import draw_markets, draw_profiles
 from flmarket_sim.scenario.model import Scenario
@@ -26,9 +33,10 @@ Floats = NDArray[np.float64]
 class Score:
     """One mechanism at one budget factor (or a range of them).
 
-    error_bound and its 95 % confidence half-width are means over valid markets; ratio is mean error over mean first-best
-    of the same markets; ir_violation is the mean expected shortfall of payment below cost, relative to cost; regret is the mean
-    gain / cost of the best lies that the probe found over `regret_profiles` markets, with its 95 % half-width (None: not searched).
+    error_bound and its 95 % confidence half-width are means over valid markets; ratio is mean error
+    over mean first-best of the same markets; ir_violation is the mean expected shortfall of payment
+    below cost, relative to cost; regret is the mean gain / cost of the best lies that the probe
+    found over `regret_profiles` markets, with its 95 % half-width (None: not searched).
     """
 
     auction: str
@@ -50,91 +58,121 @@ class Score:
         return asdict(self)
 
 
-def evaluate(
-    auctions: dict[str, Auction],
-    truth: Profiles,
-    factor: Floats,
-    label: str,
-    *,
-    rule: str = "opt-aggr",
-    clip: float = 1.0,
-    regret_profiles: int = 0,
-    floor: Floats | None = None,
-    seed: int = 0,
-    effort: str = "standard",
-) -> list[Score]:
-    """Scores of every auction on the same markets, market k at factor[k] times the value of everything for sale."""
-    budget = factor * truth.total_value()
-    floor = first_best(truth, budget, clip).error_bound if floor is None else floor
-    scores = []
-    for name, auction in auctions.items():
-        bids = truth.bids()
-        outcome = auction.decide(bids, budget, np.random.default_rng(seed))
-        weights = aggregation.create(rule).weights(outcome.privacy_loss, truth.data_size, clip)
-        error = aggregation.error_bound(weights, outcome.privacy_loss, truth.data_size, clip)
-        valid = np.isfinite(error)
-        utility, cost = expected_utility(auction, truth, bids, budget)
-        shortfall = np.maximum(-utility, 0.0) / measured_against(truth, cost)
-        regret = half = None
-        if regret_profiles:
-            rows = slice(0, regret_profiles)
-            gains = probe(
-                auction, truth.take(rows), budget[rows], seed=seed, effort=effort
-            ).relative_gain
-            per_market = gains.mean(axis=1)
-            regret, half = float(gains.mean()), half_width(per_market)
-        mean = float(error[valid].mean()) if valid.any() else float("inf")
-        scores.append(
-            Score(
-                auction=name,
-                budget_factor=label,
-                profiles=len(error),
-                error_bound=mean,
-                error_half_width=half_width(error[valid]),
-                median_error_bound=float(np.median(error)),
-                invalid_rate=float(1 - valid.mean()),
-                spent_share=float((outcome.payment.sum(axis=1) / budget).mean()),
-                ir_violation=float(shortfall.mean()),
-                first_best=float(floor.mean()),
-                ratio=mean / float(floor[valid].mean()) if valid.any() else float("inf"),
-                regret=regret,
-                regret_half_width=half,
-                regret_profiles=regret_profiles,
-            )
-        )
-    return scores
+@dataclass(frozen=True)
+class EvaluationTask:
+    """One auction, or the first-best where `auction` is empty, on markets at one budget factor.
+
+    `factor` (K,) multiplies the value of everything for sale in each market.
+    """
+
+    auction: str
+    budget_factor: str
+    truth: Profiles
+    factor: Floats
+    clip: float
+    rule: str
+    regret_profiles: int
+    seed: int
+
+    @cached_property
+    def key(self) -> str:
+        truth = self.truth
+        arrays = (truth.family, truth.rate, truth.privacy_budget, truth.data_size, self.factor)
+        facts = [self.auction, self.clip, self.rule, self.regret_profiles, self.seed]
+        files = file_contents([self.auction, self.rule])
+        return task_key("evaluation", json.dumps([facts, files]), array_contents(*arrays))
+
+    @property
+    def label(self) -> str:
+        return f"{self.auction or 'first-best'} at budget factor {self.budget_factor}"
+
+    @property
+    def budget(self) -> Floats:
+        return np.asarray(self.factor * self.truth.total_value())
 
 
-def sweep(
-    auctions: dict[str, Auction],
+def evaluation_tasks(
+    auctions: Sequence[str],
     scenario: Scenario,
     factors: list[float] | None,
     profiles: int,
     rule: str,
     regret_profiles: int,
     seed: int,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[Score]:
-    """Scores at each budget factor, or, without factors, at factors drawn uniformly from [0.1, 2]."""
+) -> list[EvaluationTask]:
+    """The tasks for each budget factor, or, without factors, for factors drawn from [0.1, 2].
+
+    All of them use the same profiles. An auction is NAME, NAME@WEIGHTS or module:Class.
+    """
     if factors is None:
         truth, drawn = draw_markets(scenario, profiles, None, seed)
         settings = [("0.1 to 2.0", drawn)]
     else:
         truth = draw_profiles(scenario, profiles, seed)
         settings = [(f"{factor:g}", np.full(profiles, factor)) for factor in factors]
-    scores: list[Score] = []
-    for done, (label, factor) in enumerate(settings, 1):
-        clip = scenario.privacy.clip
-        scores += evaluate(
-            auctions,
-            truth,
-            factor,
-            label,
-            rule=rule,
-            clip=clip,
-            regret_profiles=regret_profiles,
-            seed=seed,
-        )
-        if progress is not None:
-            progress(done, len(settings))
-    return scores
+    clip = scenario.privacy.clip
+    return [
+        EvaluationTask(auction, label, truth, factor, clip, rule, regret_profiles, seed)
+        for label, factor in settings
+        for auction in ("", *auctions)
+    ]
+
+
+def evaluate(task: EvaluationTask) -> dict[str, Any]:
+    """What the task's auction does: the columns of its score, and the rows of invalid markets.
+
+    For the first-best it is the error bound of each market.
+    """
+    truth, budget = task.truth, task.budget
+    if not task.auction:
+        return {"error_bound": first_best(truth, budget, task.clip).error_bound.tolist()}
+    auction, bids = named(task.auction), truth.bids()
+    outcome = auction.decide(bids, budget, np.random.default_rng(task.seed))
+    weights = aggregation.create(task.rule).weights(
+        outcome.privacy_loss, truth.data_size, task.clip
+    )
+    error = aggregation.error_bound(weights, outcome.privacy_loss, truth.data_size, task.clip)
+    valid = np.isfinite(error)
+    utility, cost = expected_utility(auction, truth, bids, budget)
+    shortfall = np.maximum(-utility, 0.0) / measured_against(truth, cost)
+    regret = half = None
+    if task.regret_profiles:
+        rows = slice(0, task.regret_profiles)
+        gains = probe(auction, truth.take(rows), budget[rows], seed=task.seed).relative_gain
+        regret, half = float(gains.mean()), half_width(gains.mean(axis=1))
+    return {
+        "invalid": np.flatnonzero(~valid).tolist(),
+        "profiles": len(error),
+        "error_bound": float(error[valid].mean()) if valid.any() else float("inf"),
+        "error_half_width": half_width(error[valid]),
+        "median_error_bound": float(np.median(error)),
+        "invalid_rate": float(1 - valid.mean()),
+        "spent_share": float((outcome.payment.sum(axis=1) / budget).mean()),
+        "ir_violation": float(shortfall.mean()),
+        "regret": regret,
+        "regret_half_width": half,
+        "regret_profiles": task.regret_profiles,
+    }
+
+
+def scores(tasks: Sequence[EvaluationTask], results: Sequence[dict[str, Any]]) -> list[Score]:
+    """The score of every auction at every factor. The first-best precedes its auctions."""
+    floor, made = np.zeros(0), []
+    for task, result in zip(tasks, results, strict=True):
+        if task.auction:
+            made.append(_score(task, dict(result), floor))
+        else:
+            floor = np.array(result["error_bound"])
+    return made
+
+
+def _score(task: EvaluationTask, columns: dict[str, Any], floor: Floats) -> Score:
+    valid = np.delete(floor, columns.pop("invalid"))
+    ratio = columns["error_bound"] / float(valid.mean()) if len(valid) else float("inf")
+    return Score(
+        auction=task.auction,
+        budget_factor=task.budget_factor,
+        first_best=float(floor.mean()),
+        ratio=ratio,
+        **columns,
+    )

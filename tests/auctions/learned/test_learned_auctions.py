@@ -6,7 +6,7 @@ import torch
 
 import flmarket_sim as fm
 from flmarket_sim.auctions.learned.weight_files import shipped
-from flmarket_sim.studies.evaluation import sweep
+from flmarket_sim.studies.evaluation import evaluate, evaluation_tasks, scores
 from tests.support.paths import ROOT
 from tests.support.profiles import random_profiles
 
@@ -80,14 +80,12 @@ def test_our_dm_regretnet_is_better_than_the_published_one_in_error_and_in_truth
     published = ROOT.parent / "shared" / "reference" / "checkpoints" / "dm-reg_opt_nslkdd_iid.pt"
     if not published.exists():
         pytest.skip("the authors' published weights are not beside this checkout")
-    auctions = {
-        "ours": fm.auctions.create("dm-regretnet", weights=f"paper-{market}"),
-        "theirs": fm.auctions.create("dm-regretnet", weights=str(published)),
-    }
+    auctions = [f"dm-regretnet@paper-{market}", f"dm-regretnet@{published}"]
     scenario = fm.load_scenario(
         ROOT / f"scenarios/paper/{market}.toml", ["seed=777"]
     )  # owners nobody was trained on
-    ours, theirs = sweep(auctions, scenario, None, 200, "opt-aggr", 40, seed=3)
+    tasks = evaluation_tasks(auctions, scenario, None, 200, "opt-aggr", 40, seed=3)
+    ours, theirs = scores(tasks, [evaluate(task) for task in tasks])
     assert ours.error_bound <= 0.6 * theirs.error_bound
     assert ours.regret <= 0.5 * theirs.regret
     assert ours.ir_violation == 0.0 <= theirs.ir_violation

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from flmarket_sim.cli.output import AsJson, print_json, progress, stdout
+from flmarket_sim.cli.crew import (
+    Cluster,
+    ClusterOptions,
+    ClusterWait,
+    Workers,
+    crew_from,
+    task_results,
+)
+from flmarket_sim.cli.output import AsJson, print_json, stdout
 
 
 def audit(
@@ -21,22 +29,24 @@ def audit(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the markets and of the search.")] = 0,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    cluster_options: ClusterOptions = None,
+    cluster_wait: ClusterWait = 300.0,
     as_json: AsJson = False,
 ) -> None:
     """Search for small markets that refute the promises of an auction. Exit 1 if there are any."""
-    from flmarket_sim.auctions import named
     from flmarket_sim.auctions.auction_name import AuctionName
-    from flmarket_sim.report import audit_tables as report
-    from flmarket_sim.testing import check_auction
+    from flmarket_sim.report import audit_tables
+    from flmarket_sim.studies.auction_audit_tasks import AuditInTasks, check_property
 
-    made: Any = named(auction)
-    with progress(f"audit {AuctionName.parse(auction).label}", "checks") as tell:
-        found = check_auction(
-            made, effort=effort, seed=seed, markets=markets, raise_on_failure=False, progress=tell
-        )
-    if as_json:
-        print_json(found.as_dict() | {"auction": auction})
-    else:
-        stdout.print(report.render(AuctionName.parse(auction).label, found))
-    if not found.passed:
+    audit = AuditInTasks(auction, effort, seed, markets)
+    crew = crew_from(workers, cluster, cluster_options, cluster_wait)
+    with task_results("audit", audit.tasks, check_property, crew, "checks") as results:
+        report = audit.report(results)
+        if as_json:
+            print_json(report.as_dict() | {"auction": auction})
+        else:
+            stdout.print(audit_tables.render(AuctionName.parse(auction).label, report))
+    if not report.passed:
         raise typer.Exit(1)

@@ -43,7 +43,10 @@ def evaluate(
     cluster_wait: ClusterWait = 300.0,
     as_json: AsJson = False,
 ) -> None:
-    """Compare auctions on the same markets: error, spending, rationality, regret, first-best."""
+    """Compare auctions on the same markets.
+
+    The table has error, spending, individual rationality, regret and the ratio to first-best.
+    """
     from flmarket_sim import aggregation
     from flmarket_sim.auctions import named
     from flmarket_sim.report import evaluation_table as report

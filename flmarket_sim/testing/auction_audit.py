@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -114,6 +114,14 @@ class Verdict:
             "counterexample": self.counterexample and self.counterexample.as_dict(),
         }
 
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], check: Check) -> Verdict:
+        """The verdict that `as_dict` describes, on a property of which `check` is the check."""
+        example = data["counterexample"]
+        fields = {key: value for key, value in data.items() if key != "outcome"}
+        fields["counterexample"] = example and Counterexample.from_dict(example, check)
+        return cls(**fields)
+
 
 OWNERS = {
     "all": "all owners",
@@ -190,13 +198,13 @@ def check_auction(
     raise_on_failure: bool = True,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Tries a mechanism (an instance, a class, a name or "module:Class") on generated markets.
+    """Tries a mechanism on generated markets, `markets` of each class of owners.
 
-    There are `markets` of each class of owners. `only` names the properties to try, by default all;
-    the contract and determinism are always tried.
+    The mechanism is an instance, a class, a name or "module:Class". `only` names the properties to
+    try, all by default; the contract and determinism are always tried.
 
-    Raises `CheckFailed`, an AssertionError with readable counterexamples, when a promise is
-    refuted: of the contract, of the mechanism's `guarantees` or of its `claims`. A search that
+    Raises `CheckFailed`, an AssertionError with readable counterexamples, if a property is refuted
+    that the contract asks, the mechanism's `guarantees` promise or its `claims` say. A search that
     finds nothing proves nothing: the report says how much was tried.
     """
     made: Any = (
@@ -206,68 +214,121 @@ def check_auction(
         if isinstance(auction, type)
         else auction
     )
-    effort_of(effort)
-    count = MARKETS[effort] if markets is None else markets
-    subject = AuctionUnderTest(made, seed)
-    sizes = playable_sizes(subject.fresh().auction)
-    if count < len(sizes):
-        raise InputError(f"markets must be at least {len(sizes)}, one of each size, got {count}")
-    with one_torch_thread():
-        verdicts = tuple(_verdicts(subject, sizes, count, effort, only, progress))
-    report = AuditReport(subject.name, verdicts, sizes, effort, seed)
-    if raise_on_failure and not report.passed:
-        raise CheckFailed(report)
-    return report
+    audit = AuctionAudit(made, effort=effort, seed=seed, markets=markets, only=only)
+    report = progress or (lambda done, total: None)
+    report(0, len(audit.jobs))
+    verdicts = audit.first_verdicts()
+    broken = audit.broken(verdicts)
+    for job in audit.later_jobs:
+        report(len(verdicts), len(audit.jobs))
+        verdicts.append(audit.not_checked(job, broken) if broken else audit.verdict(job))
+    found = audit.report(verdicts)
+    if raise_on_failure and not found.passed:
+        raise CheckFailed(found)
+    return found
 
 
-def _verdicts(
-    subject: AuctionUnderTest,
-    sizes: tuple[int, ...],
-    count: int,
-    effort: str,
-    only: Collection[str],
-    progress: Progress | None,
-) -> list[Verdict]:
-    rng = Streams(subject.seed).generator(Purpose.PROFILES)
+@dataclass(frozen=True)
+class AuditJob:
+    """One check on one class of owners, and the markets to try."""
+
+    check: Check
+    owners: str
+    samples: list[Markets]
+
+    @property
+    def name(self) -> str:
+        return self.check.name
+
+
+class AuctionAudit:
+    """The jobs of an audit in their order, and the auction that they are done on."""
+
+    def __init__(
+        self,
+        auction: Any,
+        *,
+        effort: str = "quick",
+        seed: int = 0,
+        markets: int | None = None,
+        only: Collection[str] = (),
+    ) -> None:
+        effort_of(effort)
+        count = MARKETS[effort] if markets is None else markets
+        self.effort, self.seed = effort, seed
+        self.subject = AuctionUnderTest(auction, seed)
+        self.sizes = playable_sizes(self.subject.fresh().auction)
+        if count < len(self.sizes):
+            raise InputError(
+                f"markets must be at least {len(self.sizes)}, one of each size, got {count}"
+            )
+        self.jobs = _jobs(seed, self.sizes, count, effort, only)
+
+    @property
+    def later_jobs(self) -> list[AuditJob]:
+        """All jobs after those that an auction must pass before anything else can be tried."""
+        return [job for job in self.jobs if job.name not in FIRST]
+
+    def first_verdicts(self) -> list[Verdict]:
+        """The verdicts on the contract and on determinism."""
+        contract, *others = [job for job in self.jobs if job.name in FIRST]
+        verdicts = [self.verdict(contract)]
+        if verdicts[0].held:
+            self.notice_draws()
+        for job in others:
+            broken = self.broken(verdicts)
+            verdicts.append(self.not_checked(job, broken) if broken else self.verdict(job))
+        return verdicts
+
+    def notice_draws(self) -> None:
+        """Notes whether the auction draws numbers in any of the markets."""
+        for sample in self.jobs[0].samples:
+            self.subject.notice(sample.bids(), sample.money)
+
+    def broken(self, verdicts: list[Verdict]) -> str:
+        """The first property that is refuted and without which nothing else can be tried."""
+        return next((v.name for v in verdicts if v.name in FIRST and v.held is False), "")
+
+    def verdict(self, job: AuditJob) -> Verdict:
+        blank = self._blank(job)
+        if job.name == "expected" and not self.subject.states_chances:
+            return replace(blank, note="the auction has no `expected`")
+        with one_torch_thread():
+            return _tried(job.check, self.subject, job.samples, blank)
+
+    def not_checked(self, job: AuditJob, broken: str) -> Verdict:
+        note = f"{broken} is refuted, and nothing can be said before that is mended"
+        return replace(self._blank(job), note=note)
+
+    def report(self, verdicts: Sequence[Verdict]) -> AuditReport:
+        return AuditReport(self.subject.name, tuple(verdicts), self.sizes, self.effort, self.seed)
+
+    def _blank(self, job: AuditJob) -> Verdict:
+        check = job.check
+        promised = promised_by(self.subject.auction, check.name, job.owners)
+        return Verdict(check.name, check.statement, job.owners, promised, None, unit=check.unit)
+
+
+def _jobs(
+    seed: int, sizes: tuple[int, ...], count: int, effort: str, only: Collection[str]
+) -> list[AuditJob]:
+    """Every check on every class of owners, obligations first, on markets drawn from the seed."""
+    rng = Streams(seed).generator(Purpose.PROFILES)
     samples = {
         owners: [draw(owners, n, max(1, count // len(sizes)), rng) for n in sizes]
         for owners in CLASSES
     }
     every = [sample for part in samples.values() for sample in part]
-    jobs = [(check, "all", every) for check in obligations()]
+    jobs = [AuditJob(check, "all", every) for check in obligations()]
     jobs += [
-        (check, owners, part) for check in promises(effort) for owners, part in samples.items()
+        AuditJob(check, owners, part)
+        for check in promises(effort)
+        for owners, part in samples.items()
     ]
-    if only:
-        unknown = set(only) - {check.name for check, _, _ in jobs}
-        if unknown:
-            known = ", ".join(dict.fromkeys(check.name for check, _, _ in jobs))
-            raise InputError(
-                f"there is no property {', '.join(sorted(unknown))}; known are {known}"
-            )
-        jobs = [job for job in jobs if job[0].name in (*FIRST, *only)]
-    verdicts: list[Verdict] = []
-    for done, (check, owners, part) in enumerate(jobs):
-        if progress is not None:
-            progress(done, len(jobs))
-        promised = promised_by(subject.auction, check.name, owners)
-        blank = Verdict(check.name, check.statement, owners, promised, None, unit=check.unit)
-        broken = next((v.name for v in verdicts if v.name in FIRST and v.held is False), "")
-        if broken:
-            verdicts.append(
-                replace(
-                    blank,
-                    note=f"{broken} is refuted, and nothing can be promise before that is mended",
-                )
-            )
-        elif check.name == "expected" and not subject.states_chances:
-            verdicts.append(replace(blank, note="the auction has no `expected`"))
-        else:
-            verdicts.append(_tried(check, subject, part, blank))
-        if done == 0 and verdicts[0].held:
-            for sample in every:
-                subject.notice(sample.bids(), sample.money)
-    return verdicts
+    if unknown := set(only) - {job.name for job in jobs}:
+        known = ", ".join(dict.fromkeys(job.name for job in jobs))
+        raise InputError(f"there is no property {', '.join(sorted(unknown))}; known are {known}")
+    return [job for job in jobs if not only or job.name in (*FIRST, *only)]
 
 
 def promised_by(auction: Any, name: str, owners: str) -> str:

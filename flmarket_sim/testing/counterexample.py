@@ -6,11 +6,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from flmarket_sim.errors import ContractError
+from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.valuation import family_names
 from flmarket_sim.testing.auction_under_test import AuctionUnderTest
-from flmarket_sim.testing.check import CaseJudgement, Check, number
-from flmarket_sim.testing.violating_market import ViolatingMarket
+from flmarket_sim.testing.check import CaseJudgement, Check, MeanOutcome, number
+from flmarket_sim.testing.violating_market import RelativeMisreport, ViolatingMarket
+
+NUMBERS = ("rate", "privacy_budget", "data_size")
+SHARES = ("budget_share", "size_share")
 
 
 @dataclass(frozen=True)
@@ -72,33 +78,66 @@ class Counterexample:
         return "\n".join([self.caption(), *lines, self.story])
 
     def as_dict(self) -> dict[str, Any]:
+        """Plain data from which `from_dict` makes the same counterexample."""
         case = self.case
-        truth = case.truth
-        reports = case.misreported_bids() if case.misreport is not None else None
+        beside = case.beside and {"owners": _owners(case.beside[0]), "money": case.beside[1]}
         return {
             "violation": self.violation,
             "story": self.story,
+            "seed": self.seed,
             "money": case.money,
             "levels": case.levels,
-            "owners": [
-                {
-                    "family": str(family),
-                    "rate": float(truth.rate[0, i]),
-                    "privacy_budget": float(truth.privacy_budget[0, i]),
-                    "data_size": float(truth.data_size[0, i]),
-                }
-                for i, family in enumerate(family_names(truth.family[0]))
-            ],
+            "owners": _owners(case.truth),
             "owner": case.owner,
-            "told": reports
-            and {
-                "values": reports.values[0, case.owner].tolist(),
-                "privacy_budget": float(reports.privacy_budget[0, case.owner]),
-                "data_size": float(reports.data_size[0, case.owner]),
-            },
-            "order": case.order and list(case.order),
+            "told": None if case.misreport is None else _report(case, case.misreport),
+            "order": case.order and [int(place) for place in case.order],
+            "beside": beside,
             "outcomes": {
                 view.label: {"privacy_loss": view.loss.tolist(), "payment": view.payment.tolist()}
                 for view in self.judgement.views
             },
         }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], check: Check) -> Counterexample:
+        misreport, beside, order = data["told"], data["beside"], data["order"]
+        case = ViolatingMarket(
+            _profiles(data["owners"]),
+            data["money"],
+            data["levels"],
+            data["owner"],
+            misreport
+            and RelativeMisreport(tuple(misreport["factor"]), *(misreport[key] for key in SHARES)),
+            order and tuple(order),
+            beside and (_profiles(beside["owners"]), beside["money"]),
+        )
+        views = tuple(
+            MeanOutcome(label, np.array(part["privacy_loss"]), np.array(part["payment"]))
+            for label, part in data["outcomes"].items()
+        )
+        return cls(
+            check, case, CaseJudgement(data["violation"], views, data["story"]), data["seed"]
+        )
+
+
+def _owners(truth: Profiles) -> list[dict[str, Any]]:
+    """The owners of one market."""
+    return [
+        {"family": str(family)} | {key: float(getattr(truth, key)[0, i]) for key in NUMBERS}
+        for i, family in enumerate(family_names(truth.family[0]))
+    ]
+
+
+def _profiles(owners: list[dict[str, Any]]) -> Profiles:
+    return Profiles(*([[owner[key] for owner in owners]] for key in ("family", *NUMBERS)))
+
+
+def _report(case: ViolatingMarket, misreport: RelativeMisreport) -> dict[str, Any]:
+    """The misreport of one owner: as she bids, and relative to the truth."""
+    bids, i = case.misreported_bids(), case.owner
+    return {
+        "values": bids.values[0, i].tolist(),
+        "privacy_budget": float(bids.privacy_budget[0, i]),
+        "data_size": float(bids.data_size[0, i]),
+        "factor": [float(factor) for factor in misreport.factor],
+    } | {key: float(getattr(misreport, key)) for key in SHARES}

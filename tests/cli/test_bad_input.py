@@ -165,12 +165,23 @@ def test_names_with_spaces_quotes_and_other_letters_work_everywhere(tmp_path, mo
         2,
         "--effort",
         "quick",
+        "--workers",
+        1,
         "--out",
         home / "próbe 'x'.parquet",
     )
     flmarket("train", "regretnet", "--scenario", file, "--steps", 1, "--out", weights)
     flmarket(
-        "evaluate", f"regretnet@{weights}", "--scenario", file, "--profiles", 2, "--budgets", "0.5"
+        "evaluate",
+        f"regretnet@{weights}",
+        "--scenario",
+        file,
+        "--profiles",
+        2,
+        "--budgets",
+        "0.5",
+        "--workers",
+        1,
     )
     flmarket(
         "report",

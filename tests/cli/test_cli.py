@@ -141,6 +141,8 @@ def test_evaluate_compares_auctions_in_a_table_json_and_figure(tmp_path):
         "scenarios/paper/iid.toml",
         "--profiles",
         "20",
+        "--workers",
+        "1",
     ]
     shown = flmarket(*common, "--budgets", "0.5", "--regret", "4")
     assert (

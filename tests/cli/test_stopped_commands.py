@@ -17,6 +17,7 @@ COMMANDS = {
     "privacy-audit": ("privacy", "audit", "--draws", 25_000, "--epsilon", 1),
     "probe": ("probe", "pay-as-bid", *MARKET, "--profiles", 2_100, "--effort", "quick"),
     "evaluate": ("evaluate", "all-in", "pay-as-bid", *MARKET, "--profiles", 30, "--regret", 5),
+    "audit": ("audit", "all-in-critical", "--markets", 10),
 }
 
 

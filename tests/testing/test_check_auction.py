@@ -8,7 +8,9 @@ import pytest
 import flmarket_sim as fm
 from flmarket_sim.cli import main
 from flmarket_sim.errors import InputError
-from flmarket_sim.testing import CheckFailed, check_auction
+from flmarket_sim.experiments.engine import results_of
+from flmarket_sim.studies.auction_audit_tasks import AuditInTasks, check_property
+from flmarket_sim.testing import CheckFailed, Verdict, check_auction
 from flmarket_sim.testing.auction_audit import promised_by
 from flmarket_sim.testing.violating_market import RelativeMisreport, ViolatingMarket
 
@@ -158,6 +160,30 @@ def test_the_same_seed_gives_the_same_report(all_in):
     assert check_auction("all-in", raise_on_failure=False).as_dict() == all_in.as_dict()
 
 
+@pytest.mark.parametrize(
+    "mechanism",
+    ["all-in", *(f"{broken.__name__}:{n}" for n in ("Remembers", "LotteryWithExpected"))],
+)
+def test_checks_as_tasks_of_the_engine_give_the_same_report(mechanism):
+    audit = AuditInTasks(mechanism, "quick", 1, 5)
+    assert len({task.key for task in audit.tasks}) == len(audit.tasks)
+    report = audit.report(results_of(audit.tasks, check_property))
+    serial = check_auction(mechanism, seed=1, markets=5, raise_on_failure=False)
+    assert report.as_dict() == serial.as_dict() and str(report) == str(serial)
+
+
+@pytest.mark.parametrize("name", ["batch", "anonymous", "truthful"])
+def test_a_verdict_survives_as_plain_data(name):
+    mechanism = next(mechanism for mechanism, what in broken.BROKEN.items() if what == name)
+    report = check_auction(mechanism, markets=5, only=[name], raise_on_failure=False)
+    for verdict in report.refuted:
+        example = verdict.counterexample
+        again = Verdict.from_dict(json.loads(json.dumps(verdict.as_dict())), example.check)
+        assert again.as_dict() == verdict.as_dict() and again.sentence() == verdict.sentence()
+        assert str(again.counterexample) == str(example)
+        assert again.counterexample.replay(mechanism()) == example.replay(mechanism()) > 0
+
+
 def test_wrong_requests_are_refused():
     for wrong in ({"effort": "heroic"}, {"markets": 2}, {"only": ["truthfull"]}):
         with pytest.raises(InputError):
@@ -166,7 +192,7 @@ def test_wrong_requests_are_refused():
 
 def test_the_command_says_what_was_found(capsys, monkeypatch):
     def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["flmarket", "audit", *arguments])
+        monkeypatch.setattr("sys.argv", ["flmarket", "audit", *arguments, "--workers", "1"])
         with pytest.raises(SystemExit) as ending:
             main()
         return ending.value.code, capsys.readouterr()

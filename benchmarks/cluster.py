@@ -25,7 +25,7 @@ from flmarket_sim.experiments.dask_places import crew_at
 from flmarket_sim.experiments.dask_worker import pack_batch
 from flmarket_sim.experiments.worker_processes import Crew, Processes
 from flmarket_sim.sweep.sweep_plan import parse_sweep
-from flmarket_sim.sweep.sweep_runs import Task, perform_away, run_sweep
+from flmarket_sim.sweep.sweep_runs import RunTask, perform_away, run_sweep
 
 NOTHINGS = 1000  # tasks that take no time: what is left is the cost of handing them out
 
@@ -145,8 +145,9 @@ def main() -> None:
     count = turns * seeds * 20
     rest_runs = turns * (seeds * 20 - seeds * 20 // 10)
     each: dict[str, Any] = {side: rest / rest_runs * 1000 for side, (_, rest) in spent.items()}
-    task = Task(
+    task = RunTask(
         "0" * 64,
+        "0" * 24,
         next(run.scenario for run in parse_sweep(MARKET.format(seeds=1)).runs if run.scenario),
         None,
     )
@@ -182,13 +183,13 @@ def count_workers(address: str) -> int:
         return len(client.nthreads())
 
 
-def _different(count: int) -> list[Task]:
+def _different(count: int) -> list[RunTask]:
     scenarios = [
         run.scenario
         for run in parse_sweep(MARKET.format(seeds=count)).runs
         if run.scenario is not None
     ]
-    return [Task(scenario.digest(), scenario, None) for scenario in scenarios[:count]]
+    return [RunTask(scenario.digest(), "0" * 24, scenario, None) for scenario in scenarios[:count]]
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def main() -> None:
 |---|---|---|---|
 | the runs alone, one process | {seconds["alone"]:.1f} s | {each["alone"]:.1f} ms | |
 | the runs alone in two processes: what the machine gives | {seconds["two alone"]:.1f} s | {each["two alone"]:.1f} ms | {gives:.2f} |
-| `flmarket sweep`, one process: plan, start, runs, parts, summary | {seconds["one"]:.1f} s | {each["one"]:.1f} ms | |
+| `flmarket sweep`, one process: plan, start, runs, results, summary | {seconds["one"]:.1f} s | {each["one"]:.1f} ms | |
 | `flmarket sweep`, two processes | {seconds["two"]:.1f} s | {each["two"]:.1f} ms | {seconds["one"] / seconds["two"]:.2f} |
 
 Overhead beyond the runs: {each["one"] - each["alone"]:.1f} ms a run with {count // turns} runs a turn, the start of the process included.

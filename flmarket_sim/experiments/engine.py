@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -52,12 +52,14 @@ def perform(
     crew: Crew | None = None,
     store: Store | None = None,
     progress: Progress | None = None,
-) -> Iterator[tuple[SomeTask, Any]]:
+    receive: Callable[[SomeTask, Any], Any] | None = None,
+) -> Generator[tuple[SomeTask, Any], None, None]:
     """Each distinct task with its result, or with a Failure, as soon as it is there.
 
     `measure` must be importable by name, and its results must be values that JSON can express. The
     engine does not repeat a task whose key is in the store. It stores no failure, so the same call
-    tries a failed task again.
+    tries a failed task again. If `measure` returns more than JSON can express, `receive(task,
+    answer)` makes the result of it in this process, before it is stored.
     """
     results = MemoryStore() if store is None else store
     distinct = {task.key: task for task in tasks}
@@ -70,6 +72,8 @@ def perform(
         for done, (task, result) in enumerate(performed, len(finished) + 1):
             if isinstance(result, Died):
                 result = Failure(str(result))
+            elif receive is not None and not isinstance(result, Failure):
+                result = receive(task, result)
             if not isinstance(result, Failure):
                 results.add(task.key, result)
                 result = results[task.key]

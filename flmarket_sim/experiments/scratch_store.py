@@ -15,8 +15,8 @@ from typing import Any
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.experiments.store import FileStore, MemoryStore, Store
 from flmarket_sim.experiments.task import Task
+from flmarket_sim.storage.result_folders import result_folder
 
-RUNS = Path("runs")
 Say = Callable[[str], None]
 
 
@@ -28,7 +28,7 @@ def scratch_store(name: str, tasks: Sequence[Task], say: Say) -> Iterator[Store]
     user in one line that the command continues, or that nothing can be kept.
     """
     keys = hashlib.sha256("\n".join(sorted({task.key for task in tasks})).encode()).hexdigest()
-    path = RUNS / f"{name}-{keys[:8]}" / "tasks.jsonl"
+    path = result_folder(name, keys) / "tasks.jsonl"
     with ExitStack() as resources:
         store = _Scratch(path, resources, say)
         if path.exists():
@@ -45,7 +45,7 @@ def scratch_store(name: str, tasks: Sequence[Task], say: Say) -> Iterator[Store]
             ) from None
         if store.is_on_disk:
             path.unlink(missing_ok=True)
-    for folder in (path.parent, RUNS):
+    for folder in path.parents[:2]:
         with suppress(OSError):
             folder.rmdir()  # succeeds only where it is empty
 

@@ -93,6 +93,10 @@ class FileStore:
             raise disk_error(self.path, error, ADVICE) from error
         self._results[key] = json.loads(text)
 
+    def forget(self, key: str) -> None:
+        """Drops a result until its task is done again: of two lines for a key, the last counts."""
+        del self._results[key]
+
     def delete(self) -> None:
         """Removes the file once its results are safe elsewhere."""
         self.path.unlink(missing_ok=True)

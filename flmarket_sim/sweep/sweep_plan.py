@@ -13,12 +13,15 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pydantic
 
 from flmarket_sim.errors import InputError, ScenarioError, shown
+from flmarket_sim.experiments.content import file_contents
+from flmarket_sim.experiments.task import task_key
 from flmarket_sim.scenario.check import check_scenario
 from flmarket_sim.scenario.model import Scenario, Sweep
 from flmarket_sim.scenario.problems import Problem, describe_problems, dotted
@@ -69,7 +72,20 @@ class Plan:
     seeds: tuple[int, ...]
     keep_events: bool
     runs: tuple[PlannedRun, ...]
-    base: Tables  # the file's tables with overrides, without [sweep]: what all runs share, but for the axes
+    base: Tables  # the file's tables with overrides, without [sweep]
+
+    @cached_property
+    def keys(self) -> dict[str, str]:
+        """The key of each run that has a scenario: see `experiments.task`."""
+        contents: dict[str, str] = {}  # by point: its runs differ in their seeds only
+        keys = {}
+        for run in self.runs:
+            if run.scenario is not None:
+                point = _canonical(run.point)
+                if point not in contents:
+                    contents[point] = _canonical(file_contents(run.scenario.as_dict()))
+                keys[run.id] = task_key("run", run.id, contents[point])
+        return keys
 
     def __repr__(self) -> str:
         axes = ", ".join(axis.path for axis in self.axes) or "no axes"

@@ -1,4 +1,4 @@
-"""Runs a sweep: each planned run in a process, its totals into the sweep's directory, failures as rows."""
+"""Runs a sweep: every planned run is a task of the engine, and a failed run is a row."""
 
 from __future__ import annotations
 
@@ -16,78 +16,95 @@ import pyarrow as pa
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.eventlog import read_events
 from flmarket_sim.eventlog.totals import buyers_totals
-from flmarket_sim.experiments.market_runs import data_key, load_data
+from flmarket_sim.experiments import engine
+from flmarket_sim.experiments.engine import Failure, Progress
+from flmarket_sim.experiments.market_runs import load_data
 from flmarket_sim.experiments.packed_folder import Files, pack, unpack
-from flmarket_sim.experiments.worker_processes import Crew, Died, Processes
+from flmarket_sim.experiments.worker_processes import Crew, Processes
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.market import simulation
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import settle
-from flmarket_sim.sweep.sweep_folder import Row, SweepFolder, failed
+from flmarket_sim.sweep.sweep_folder import RunFailure, SweepFolder
 from flmarket_sim.sweep.sweep_plan import Plan
+
+DATA_SETS_KEPT = 2
+Row = dict[str, Any]
+Result = Row | RunFailure
 
 
 @dataclass(frozen=True)
-class Task:
-    """What a process needs for a run; `log` is where its events go, if they are wanted."""
+class RunTask:
+    """One run of a sweep. Its events go to the directory `log`, if the sweep keeps them."""
 
     run: str
+    key: str
     scenario: Scenario
     log: Path | None
+
+    @property
+    def label(self) -> str:
+        return f"run {self.run[:12]}"
 
 
 def run_sweep(
     plan: Plan,
     out: str | Path,
     workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     crew: Crew | None = None,
 ) -> pa.Table:
-    """Does what is not done yet, and returns the summary, which is also written when the sweep is interrupted.
+    """Does the runs that are not done yet, and returns the summary.
 
-    `progress(done, total)` counts the runs of this call: what an earlier one finished costs no time. Without a `crew`,
-    `workers` processes of this machine do the runs.
+    An interrupted sweep writes its summary too. `progress(done, total)` counts all runs, also those
+    of an earlier call. Without a `crew`, `workers` processes of this machine do the runs.
     """
     doers: Crew = crew or Processes(workers)
-    function: Callable[[Task], Any] = perform if doers.shares_disk else perform_away
-    folder = SweepFolder(out, plan)
-    try:
-        done = folder.finished()
-        tasks = _tasks(plan, folder, done)
-        if progress is not None:
-            progress(0, len(tasks))
+    measure: Callable[[RunTask], Any] = perform if doers.shares_disk else perform_away
+    failures: dict[str, Failure] = {}
+    with SweepFolder(out, plan) as folder:
+        results = engine.perform(
+            _tasks(plan, folder),
+            measure,
+            crew=doers,
+            store=folder.store,
+            progress=progress,
+            receive=None if doers.shares_disk else _receive,
+        )
         try:
-            with closing(doers.perform(function, tasks)) as results:
-                for count, (task, result) in enumerate(results, 1):
-                    folder.add(_received(task, result))
-                    if progress is not None:
-                        progress(count, len(tasks))
+            with closing(results):
+                for task, result in results:
+                    if isinstance(result, Failure):
+                        failures[task.run] = result
         except BaseException:
-            folder.write_summary()
+            folder.write_summary(failures)
             raise
-        return folder.write_summary()
-    finally:
-        folder.close()
+        return folder.write_summary(failures)
 
 
-def _tasks(plan: Plan, folder: SweepFolder, done: set[str]) -> list[Task]:
-    """Each run once, those that share a data set next to each other."""
+def _tasks(plan: Plan, folder: SweepFolder) -> list[RunTask]:
+    """Each run once. Runs that share a data set are next to each other."""
     tasks = {
-        run.id: Task(run.id, run.scenario, folder.log_of(run.id) if plan.keep_events else None)
+        run.id: RunTask(
+            run.id,
+            plan.keys[run.id],
+            run.scenario,
+            folder.log_of(run.id) if plan.keep_events else None,
+        )
         for run in plan.runs
-        if run.scenario is not None and run.id not in done
+        if run.scenario is not None
     }
     places: dict[str, int] = {}
     for task in tasks.values():
-        places.setdefault(data_key(task.scenario), len(places))
-    return sorted(tasks.values(), key=lambda task: places[data_key(task.scenario)])
+        places.setdefault(_data_key(task.scenario), len(places))
+    return sorted(tasks.values(), key=lambda task: places[_data_key(task.scenario)])
 
 
-def perform(task: Task) -> list[Row]:
-    """One run in this process: a row for each buyer, or one that says where it failed and why."""
+def perform(task: RunTask) -> Result:
+    """One run in this process: its wall seconds and the totals of each buyer, or a failure."""
     began, stage = time.perf_counter(), "data"
     try:
-        data = load_data(task.scenario)
+        data = _data(task.scenario)
         stage = "market"
         buyers = [buyer.name for buyer in task.scenario.resolved_buyers()]
         rounds = (
@@ -97,51 +114,39 @@ def perform(task: Task) -> list[Row]:
         )
         stage = "summary"
         totals = buyers_totals(rounds, buyers)
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # plug-ins are foreign code; whatever they do, the sweep goes on
-        message = (
-            str(error) if isinstance(error, FlmarketError) else f"{type(error).__name__}: {error}"
-        )
-        return [failed(task.run, stage, message, time.perf_counter() - began)]
-    ending = {
-        "run": task.run,
-        "outcome": "finished",
-        "stage": None,
-        "message": None,
-        "seconds": time.perf_counter() - began,
-    }
-    return [ending | {"buyer": name} | numbers for name, numbers in totals.items()]
+    except (Exception, SystemExit) as error:  # a plug-in can fail in any way
+        own = isinstance(error, FlmarketError)
+        message = str(error) if own else f"{type(error).__name__}: {error}"
+        return RunFailure(message, stage=stage, seconds=time.perf_counter() - began)
+    return {"seconds": time.perf_counter() - began, "totals": totals}
 
 
-def perform_away(task: Task) -> tuple[list[Row], Files]:
-    """The same where the sweep's directory may be out of reach: the log is written aside and comes back as bytes."""
+def perform_away(task: RunTask) -> tuple[Result, Files]:
+    """One run where the sweep's directory may be out of reach: the log comes back as bytes."""
     if task.log is None:
         return perform(task), {}
     with tempfile.TemporaryDirectory(prefix="flmarket-run-", ignore_cleanup_errors=True) as aside:
         log = Path(aside) / task.log.name
-        rows = perform(replace(task, log=log))
+        result = perform(replace(task, log=log))
         try:
-            return rows, pack(log)
+            return result, pack(log)
         except (FlmarketError, OSError) as error:
-            return [failed(task.run, "log", str(error), rows[0]["seconds"])], {}
+            return RunFailure(str(error), stage="log"), {}
 
 
-def _received(task: Task, result: list[Row] | tuple[list[Row], Files] | Died) -> list[Row]:
-    """The rows of a run, with its log in place."""
-    if isinstance(result, Died):
-        return [failed(task.run, "worker", str(result))]
-    if isinstance(result, list):
-        return result
-    rows, files = result
+def _receive(task: RunTask, answer: tuple[Result, Files]) -> Result:
+    """Writes the log of a run that was done elsewhere."""
+    result, files = answer
     if task.log is not None and files:
         unpack(files, task.log)
-    return rows
+    return result
 
 
 def _logged(scenario: Scenario, data: Dataset | None, log: Path) -> list[Row]:
-    """Runs into a hidden directory that gets its name when it is complete, also after a failure: the log says how far it came."""
+    """Runs into a hidden directory that gets its name when the run has ended.
+
+    A failed run keeps its log: the log shows how far the run came.
+    """
     hidden = log.with_name(f".{log.name}.tmp")
     for old in (hidden, log):
         shutil.rmtree(old, ignore_errors=True)
@@ -152,3 +157,21 @@ def _logged(scenario: Scenario, data: Dataset | None, log: Path) -> list[Row]:
             settle(hidden, log)
     rounds: list[Row] = read_events(log, "round").to_pylist()
     return rounds
+
+
+_loaded: dict[str, Dataset | None] = {}
+
+
+def _data(scenario: Scenario) -> Dataset | None:
+    """The scenario's data, kept for the next run that needs the same."""
+    key = _data_key(scenario)
+    if key not in _loaded:
+        while len(_loaded) >= DATA_SETS_KEPT:
+            del _loaded[next(iter(_loaded))]
+        _loaded[key] = load_data(scenario)
+    return _loaded[key]
+
+
+def _data_key(scenario: Scenario) -> str:
+    learns: Any = any(buyer.model.name != "none" for buyer in scenario.resolved_buyers())
+    return f"{scenario.data.model_dump_json()} {scenario.seed} {learns}"

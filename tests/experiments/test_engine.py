@@ -88,6 +88,7 @@ def test_a_failure_is_a_result_to_those_who_ask_task_by_task_and_is_never_stored
     assert list(store) == [work[1].key]
 
 
+@pytest.mark.processes
 def test_a_process_that_dies_is_a_failure_of_its_task():
     results = dict(perform([Square(-1.0), Square(2.0)], killed_by_negatives, crew=Processes(2)))
     assert "ended by signal 9" in results[Square(-1.0)].message
@@ -189,3 +190,19 @@ def test_a_key_depends_on_versions_and_on_our_code(monkeypatch):
 def test_one_worker_is_this_process():
     assert isinstance(local_crew(1), ThisProcess)
     assert local_crew(3) == Processes(3)
+
+
+def test_an_answer_that_json_cannot_express_is_received_before_it_is_stored():
+    store, received = MemoryStore(), []
+
+    def receive(task, answer):
+        received.append(task.number)
+        return Failure("odd") if task.number % 2 else answer.decode()
+
+    results = dict(perform(tasks(3), as_bytes, store=store, receive=receive))
+    assert list(results.values()) == ["0.0", Failure("odd"), "2.0"] and received == [0, 1, 2]
+    assert set(store) == {Square(0.0).key, Square(2.0).key}
+
+
+def as_bytes(task: Square) -> bytes:
+    return str(task.number).encode()

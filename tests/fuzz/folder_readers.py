@@ -128,7 +128,6 @@ class SweepFolderReader(FolderReader):
     def fill(self) -> None:
         self.plan = parse_sweep(SWEEP)
         run_sweep(self.plan, self.folder)
-        (self.folder / ".lock").unlink()
 
     def look(self, damaged: Path) -> None:
         fm.read_sweep(self.folder).to_pylist()
@@ -162,7 +161,7 @@ class ProbeReader(FolderReader):
 
 def damaged(name: str, content: bytes, rng: random.Random, others: list[bytes]) -> bytes:
     """A file with something wrong: of the kind that its format allows, or any bytes."""
-    if rng.random() < 0.4:
+    if rng.random() < 0.4 or name.endswith(".jsonl"):
         return mutate_bytes(content, rng, others)
     if name.endswith(".json"):
         tree = mutate_tree(json.loads(content), rng, [])

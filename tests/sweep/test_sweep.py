@@ -179,7 +179,7 @@ def test_a_second_call_does_nothing_that_is_done_and_another_sweep_is_refused(tm
     run_sweep(
         plan, tmp_path / "s", workers=2, progress=lambda done, total: heard.append((done, total))
     )
-    assert heard == [(0, 0)] and (tmp_path / "s/summary.parquet").read_bytes() == before
+    assert heard == [(8, 8)] and (tmp_path / "s/summary.parquet").read_bytes() == before
     with pytest.raises(InputError, match="another sweep"):
         run_sweep(parse_sweep(MARKET.replace("rounds = 3", "rounds = 4") + SWEEP), tmp_path / "s")
     (tmp_path / "full").mkdir()
@@ -188,6 +188,25 @@ def test_a_second_call_does_nothing_that_is_done_and_another_sweep_is_refused(tm
         run_sweep(plan, tmp_path / "full")
 
 
+def test_a_sweep_of_an_older_version_is_refused_with_what_to_do(tmp_path):
+    plan = parse_sweep(MARKET + SWEEP, overrides=["sweep.seeds=1"])
+    run_sweep(plan, tmp_path / "s")
+    (tmp_path / "s/parts").mkdir()
+    with pytest.raises(InputError, match=r"older version.*another directory with --out"):
+        run_sweep(plan, tmp_path / "s")
+    assert fm.read_sweep(tmp_path / "s").num_rows == 4
+
+
+def test_runs_with_other_weights_or_another_plug_in_are_done_again(tmp_path, foreign):
+    text = MARKET + "[sweep]\n[sweep.grid]\n'auction.name' = ['all-in', 'foreign_auctions:Slow']\n"
+    before = parse_sweep(text).keys
+    module = tmp_path / "foreign_auctions.py"
+    module.write_text(module.read_text() + "\nX = 1\n")
+    after = parse_sweep(text).keys
+    assert [before[run] == after[run] for run in before] == [True, False]
+
+
+@pytest.mark.processes
 def test_runs_that_fail_or_kill_their_process_are_rows_and_are_tried_again(tmp_path, foreign):
     names = ["all-in", "foreign_auctions:Fails", "foreign_auctions:Kills", "pay-as-bid"]
     text = (
@@ -210,7 +229,7 @@ def test_runs_that_fail_or_kill_their_process_are_rows_and_are_tried_again(tmp_p
             assert row["outcome"] == "finished" and row["stage"] is None and row["rounds"] == 3
     heard.clear()
     run_sweep(parse_sweep(text), tmp_path / "s", 2, lambda done, total: heard.append((done, total)))
-    assert heard[-1] == (4, 4), "what failed is tried again"
+    assert heard[0] == (4, 8) and heard[-1] == (8, 8), "what failed is tried again"
 
 
 def test_an_axis_may_have_the_name_of_a_total(tmp_path):
@@ -233,6 +252,7 @@ def test_means_are_over_seeds_with_an_interval_around_them(tmp_path):
     assert all(line["spent_low"] <= line["spent"] <= line["spent_high"] for line in lines)
 
 
+@pytest.mark.processes
 def test_a_sweep_that_is_asked_to_stop_leaves_a_summary_and_goes_on_later(tmp_path, foreign):
     path, out = tmp_path / "slow.toml", tmp_path / "out"
     path.write_text(
@@ -244,7 +264,8 @@ def test_a_sweep_that_is_asked_to_stop_leaves_a_summary_and_goes_on_later(tmp_pa
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 60
-    while not list(out.glob("parts/part-*.parquet")) and time.monotonic() < deadline:
+    while not any(path.stat().st_size for path in out.glob("tasks.jsonl")):
+        assert time.monotonic() < deadline
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)

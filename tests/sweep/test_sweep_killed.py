@@ -13,10 +13,11 @@ import pytest
 
 import flmarket_sim as fm
 from flmarket_sim.errors import InputError
-from flmarket_sim.sweep.sweep_folder import LATEST, finished_runs
+from flmarket_sim.sweep.sweep_folder import TASKS, finished_runs
 from flmarket_sim.sweep.sweep_plan import parse_sweep
 from flmarket_sim.sweep.sweep_runs import run_sweep
 
+pytestmark = pytest.mark.processes
 TEXT = """
 name = "small"
 seed = 7
@@ -84,9 +85,9 @@ def test_a_killed_sweep_takes_its_processes_along_and_goes_on_without_doing_anyt
     done, heard = finished_runs(out, plan), []
     assert wanted <= len(done) < 12
     table = run_sweep(plan, out, 2, lambda *progress: heard.append(progress))
-    assert heard[-1] == (12 - len(done), 12 - len(done)), "what was done is not done again"
+    assert heard[0] == (len(done), 12), "what was done is not done again"
     rows = table.column("run").to_pylist()
-    assert len(rows) == len(set(rows)) == 12 and not (out / LATEST).exists()
+    assert len(rows) == len(set(rows)) == 12
     if keep == "false":
         assert (out / "summary.parquet").read_bytes() == whole
     else:  # another sweep by its hash, with the same rows
@@ -110,27 +111,27 @@ def test_killed_processes_of_a_sweep_cost_their_runs_and_the_next_call_does_thos
     )
     heard = []
     run_sweep(plan, out, 2, lambda *progress: heard.append(progress))
-    assert heard[0] == (0, lost) and (out / "summary.parquet").read_bytes() == whole
+    assert heard[0] == (12 - lost, 12) and (out / "summary.parquet").read_bytes() == whole
 
 
 def three_more(plan, out):
     """Three further runs of the sweep, then an interruption."""
+    before = len(finished_runs(out, plan))
 
     def stop(done, total):
-        if done == 3:
+        if done == before + 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run_sweep(plan, out, 1, stop)
 
 
-def test_nothing_is_written_behind_a_line_that_was_cut_off(tmp_path, whole):
-    """A second kill finds the results of the time between."""
+def test_a_line_that_was_cut_off_is_no_result_and_nothing_is_written_behind_it(tmp_path, whole):
     plan, out = parse_sweep(TEXT), tmp_path / "out"
     for _ in range(2):
         three_more(plan, out)
-        with (out / LATEST).open("a") as file:
-            file.write('[{"run": "')
+        with (out / TASKS).open("a") as file:
+            file.write("0123 4567 {")
     assert len(finished_runs(out, plan)) == 6
     run_sweep(plan, out, 1)
     assert (out / "summary.parquet").read_bytes() == whole
@@ -150,15 +151,24 @@ def test_a_sweep_does_not_go_on_with_other_versions(tmp_path, whole):
     assert (out / "summary.parquet").read_bytes() == whole
 
 
-def test_a_line_that_was_cut_off_is_no_result_and_a_strange_one_is_named(tmp_path, whole):
+def test_a_damaged_line_is_named_and_once_it_is_deleted_its_run_is_done_again(tmp_path, whole):
     plan, out = parse_sweep(TEXT), tmp_path / "out"
     three_more(plan, out)
-    for tail in ('[{"run": "', "[]\n"):
-        (out / LATEST).write_text(tail)
-        assert len(finished_runs(out, plan)) == 3
-    (out / LATEST).write_text("{}{}\n")
-    with pytest.raises(InputError, match="damaged; delete it"):
+    lines = (out / TASKS).read_text().splitlines(keepends=True)
+    (out / TASKS).write_text("".join([lines[0], "{}{}\n", *lines[2:]]))
+    with pytest.raises(InputError, match=r"damaged in line 2 .*delete that line"):
         run_sweep(plan, out, 1)
-    (out / LATEST).unlink()
+    (out / TASKS).write_text("".join([lines[0], *lines[2:]]))
+    assert len(finished_runs(out, plan)) == 2
     run_sweep(plan, out, 1)
     assert (out / "summary.parquet").read_bytes() == whole
+
+
+def test_a_run_whose_kept_log_is_lost_is_done_again(tmp_path):
+    plan = parse_sweep(TEXT, overrides=["sweep.keep_events=true", "sweep.seeds=1"])
+    table = run_sweep(plan, tmp_path / "out", 1)
+    lost = table.column("run").to_pylist()[1]
+    (tmp_path / "out/runs" / lost / "run.json").unlink()
+    heard = []
+    assert run_sweep(plan, tmp_path / "out", 1, lambda *counts: heard.append(counts)).equals(table)
+    assert heard == [(1, 2), (2, 2)] and fm.read_run(tmp_path / "out/runs" / lost)

@@ -16,7 +16,16 @@ MARKET = ("--scenario", ROOT / "scenarios/quickstart.toml", "--set", "market.bid
 COMMANDS = {
     "privacy-audit": ("privacy", "audit", "--draws", 25_000, "--epsilon", 1),
     "probe": ("probe", "pay-as-bid", *MARKET, "--profiles", 2_100, "--effort", "quick"),
-    "evaluate": ("evaluate", "all-in", "pay-as-bid", *MARKET, "--profiles", 30, "--regret", 5),
+    "evaluate": (
+        "evaluate",
+        "all-in",
+        "pay-as-bid",
+        *MARKET,
+        "--profiles",
+        30,
+        "--budgets",
+        "0.3:0.9:0.3",
+    ),
     "audit": ("audit", "all-in-critical", "--markets", 10),
 }
 

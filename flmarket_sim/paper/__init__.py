@@ -1,1 +1,1 @@
-"""The paper's experiments again, and its claims."""
+"""The paper's experiments, made again, and verdicts on its claims."""

@@ -1,390 +1,289 @@
-"""What the paper says of its experiments, held against the rows of ours: every verdict is computed, none is written down.
+"""The claims of the paper, each judged by the rows of our experiments: verdicts are computed.
 
-Where the authors' published weights were measured too, a claim about their networks is judged for these and for ours apart.
+Where the authors' published weights were measured too, a claim about their networks is judged
+separately for those weights and for ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from flmarket_sim.paper.paper_market import PUBLISHED
+from flmarket_sim.paper.verdicts import (
+    DM,
+    NETWORKS,
+    OURS,
+    RIVALS,
+    ClaimVerdict,
+    NotAsked,
+    Row,
+    Ruling,
+    below,
+    by_market,
+    cells,
+    interval,
+    joined,
+    last_round,
+    measured,
+    networks,
+    outcome_of_differences,
+    outcome_of_signs,
+)
 
-Row = dict[str, Any]
-RIVALS = ("regretnet", "m-regretnet")
-DM = "dm-regretnet"
 STILL_BUYS = 0.5  # of what the smallest M buys
-OURS, THEIRS = "weights trained here", "published weights"
-NETWORKS = {"": OURS, PUBLISHED: THEIRS}
-
-
-@dataclass(frozen=True)
-class ClaimVerdict:
-    """A claim of the paper (or what it leaves out), whether it holds here, and the numbers that say so."""
-
-    claim: str
-    outcome: str  # "holds", "holds in part", "does not hold", "cannot be told apart", "not asked", "beyond the paper"
-    evidence: str
-
-
-class NotAsked(Exception):
-    """The rows do not speak to a claim: it was not asked for."""
+BEYOND = "beyond the paper"
+NO_RIVAL = " or ".join(RIVALS)
+APART = " (only intervals that lie apart count)"
 
 
 def verdicts(name: str, rows: list[Row]) -> list[ClaimVerdict]:
-    """The claims that a result speaks to."""
-    found = []
+    """Verdicts on the claims that a result is about."""
+    judged = []
     for claim, judge in CLAIMS[name]:
         try:
-            found += [
-                ClaimVerdict(claim.format(networks=whose), *told) for whose, told in judge(rows)
+            judged += [
+                ClaimVerdict(claim.format(networks=of), outcome, evidence)
+                for of, outcome, evidence in judge(rows)
             ]
         except NotAsked as missing:
-            found.append(
-                ClaimVerdict(
-                    claim.format(networks=OURS), "not asked", f"these rows have no {missing}"
-                )
-            )
-    return found
+            evidence = f"these rows have no {missing}"
+            judged.append(ClaimVerdict(claim.format(networks=OURS), "not asked", evidence))
+    return judged
 
 
-Judged = Iterable[tuple[str, tuple[str, str]]]  # whose networks, and outcome and evidence
-
-
-def _paired(better: int, worse: int, of: int) -> str:
-    """Of differences whose interval leaves out 0, or of estimates whose intervals lie apart."""
-    if worse:
-        return "holds in part" if better else "does not hold"
-    if not better:
-        return "cannot be told apart"
-    return "holds" if better == of else "holds in part"
-
-
-def _below(mine: Row, theirs: Row, key: str) -> int:
-    """1 where an interval lies below another, -1 where it lies above, else 0."""
-    return int(mine[f"{key}_high"] < theirs[f"{key}_low"]) - int(
-        mine[f"{key}_low"] > theirs[f"{key}_high"]
-    )
-
-
-def _counted(signs: list[int]) -> tuple[int, int]:
-    return signs.count(1), signs.count(-1)
-
-
-def _interval(row: Row, key: str, *about: str) -> str:
-    where = ", ".join(str(row[name]) for name in about)
-    return f"{row['auction']} {row[key]:+.3f} [{row[f'{key}_low']:+.3f}, {row[f'{key}_high']:+.3f}] ({where})"
-
-
-def _place(row: Row) -> str:
-    return f"{row['auction']}, {row['market']}, factor {row['budget_factor']:g}"
-
-
-def _cells(rows: list[Row], *keys: str) -> dict[tuple[Any, ...], Row]:
-    return {tuple(row[key] for key in keys): row for row in rows}
-
-
-def _markets(rows: list[Row]) -> list[str]:
-    return list(dict.fromkeys(row["market"] for row in rows))
-
-
-def _measured(rows: list[Row], key: str) -> list[Row]:
-    return [row for row in rows if row.get(key) is not None and row[key] == row[key]]
-
-
-def _whose(rows: list[Row]) -> list[tuple[str, str]]:
-    """Prefix and description of the networks that the rows have; ours come first."""
-    there = {row["auction"] for row in rows}
-    found = [(prefix, whose) for prefix, whose in NETWORKS.items() if prefix + DM in there]
-    if not found:
-        raise NotAsked(DM)
-    return found
-
-
-def dm_has_the_least_error(rows: list[Row]) -> Judged:
-    cells = _cells(_measured(rows, "error_bound_low"), "auction", "market", "rule", "budget_factor")
-    for prefix, whose in _whose(rows):
+def dm_has_the_least_error(rows: list[Row]) -> Iterator[Ruling]:
+    places = cells(measured(rows, "error_bound_low"), "auction", "market", "rule", "budget_factor")
+    for prefix, owner in networks(rows):
         all_signs: list[int] = []
-        told = []
+        counts = []
         for rival in (prefix + name for name in RIVALS):
-            for market in _markets(rows):
+            for market in by_market(rows):
                 signs = [
-                    _below(row, cells[rival, *place], "error_bound")
-                    for (name, *place), row in cells.items()
-                    if name == prefix + DM and place[0] == market and (rival, *place) in cells
+                    below(row, places[rival, *place], "error_bound")
+                    for (name, *place), row in places.items()
+                    if name == prefix + DM and place[0] == market and (rival, *place) in places
                 ]
                 if signs:
-                    below, above = _counted(signs)
-                    told.append(
-                        f"below {rival} in {below} of {len(signs)} settings, above in {above} ({market})"
+                    counts.append(
+                        f"below {rival} in {signs.count(1)} of {len(signs)} settings, "
+                        f"above in {signs.count(-1)} ({market})"
                     )
                 all_signs += signs
-        if not all_signs:
-            raise NotAsked(" or ".join(RIVALS))
         evidence = (
-            "; ".join(told)
-            + " (only intervals that lie apart count). Means are over valid gradients, as in the paper, "
+            f"{joined(counts, NO_RIVAL)}{APART}. Means are over valid gradients, as in the paper, "
+            "which flatters an auction that buys nothing in hard markets"
         )
-        yield (
-            whose,
-            (
-                _paired(*_counted(all_signs), len(all_signs)),
-                f"{evidence}which flatters whoever buys nothing in hard markets",
-            ),
-        )
+        yield owner, outcome_of_signs(all_signs), evidence
 
 
-def error_falls_beyond_factor_one(rows: list[Row]) -> Judged:
-    cells = _cells(rows, "market", "rule", "auction", "budget_factor")
+def error_falls_beyond_factor_one(rows: list[Row]) -> Iterator[Ruling]:
+    places = cells(rows, "market", "rule", "auction", "budget_factor")
     last = max(row["budget_factor"] for row in rows)
-    for prefix, whose in _whose(rows):
-        told, signs = [], []
+    for prefix, owner in networks(rows):
+        changes, signs = [], []
         for market, rule in dict.fromkeys((row["market"], row["rule"]) for row in rows):
-            at_last, at_one = (
-                cells.get((market, rule, prefix + DM, factor)) for factor in (last, 1.0)
-            )
+            at_one = places.get((market, rule, prefix + DM, 1.0))
+            at_last = places.get((market, rule, prefix + DM, last))
             if at_one is None or at_last is None or last <= 1.0:
                 continue
-            signs.append(_below(at_last, at_one, "error_bound"))
-            told.append(
-                f"{at_one['error_bound']:.2f} to {at_last['error_bound']:.2f} at factor {last:g} ({market}, {rule})"
+            signs.append(below(at_last, at_one, "error_bound"))
+            changes.append(
+                f"{at_one['error_bound']:.2f} to {at_last['error_bound']:.2f} at factor {last:g} "
+                f"({market}, {rule})"
             )
-        if not signs:
-            raise NotAsked("budget factor of 1 and one above")
-        yield whose, (_paired(*_counted(signs), len(signs)), "; ".join(told))
+        evidence = joined(changes, "budget factor of 1 and one above")
+        yield owner, outcome_of_signs(signs), evidence
 
 
-def others_beside_it(rows: list[Row]) -> Judged:
-    told = []
-    for market in _markets(rows):
-        mine = [
-            row
-            for row in rows
-            if row["market"] == market
-            and row["rule"] == "opt-aggr"
-            and row.get("error_over_first_best")
-        ]
-        means: dict[str, list[float]] = {}
-        for row in mine:
-            means.setdefault(row["auction"], []).append(row["error_bound"])
-        ordered = sorted((sum(values) / len(values), name) for name, values in means.items())
-        told.append(f"{market}: " + ", ".join(f"{name} {mean:.2f}" for mean, name in ordered))
-    yield "", ("beyond the paper", "; ".join(told))
+def mechanisms_beside_it(rows: list[Row]) -> Iterator[Ruling]:
+    lists = []
+    for market, in_market in by_market(rows).items():
+        errors: dict[str, list[float]] = {}
+        for row in in_market:
+            if row["rule"] == "opt-aggr" and row.get("error_over_first_best"):
+                errors.setdefault(row["auction"], []).append(row["error_bound"])
+        ordered = sorted((sum(values) / len(values), name) for name, values in errors.items())
+        lists.append(f"{market}: " + ", ".join(f"{name} {mean:.2f}" for mean, name in ordered))
+    yield "", BEYOND, "; ".join(lists)
 
 
-def dm_is_always_valid(rows: list[Row]) -> Judged:
-    for prefix, whose in _whose(rows):
+def dm_is_always_valid(rows: list[Row]) -> Iterator[Ruling]:
+    def share(row: Row) -> float:
+        return float(row["invalid_rate"])
+
+    for prefix, owner in networks(rows):
         worst: dict[str, Row] = {}
         for name in (*RIVALS, DM):
-            mine = [row for row in rows if row["auction"] == prefix + name]
-            if mine:
-                worst[name] = max(mine, key=lambda row: float(row["invalid_rate"]))
-        if DM not in worst or len(worst) < 2:
-            raise NotAsked(" or ".join(RIVALS))
-        sampled = [float(row["invalid_rate"]) > 0 for name, row in worst.items() if name != DM]
-        held = (float(worst[DM]["invalid_rate"]) == 0) + any(sampled)
-        told = "; ".join(
-            f"{row['auction']} {row['invalid_rate']:.2%} ({row['market']}, {row['rule']}, factor {row['budget_factor']:g})"
-            if row["invalid_rate"]
+            of_auction = [row for row in rows if row["auction"] == prefix + name]
+            if of_auction:
+                worst[name] = max(of_auction, key=share)
+        if len(worst) < 2:
+            raise NotAsked(NO_RIVAL)
+        rivals_sample = any(share(row) > 0 for name, row in worst.items() if name != DM)
+        outcome = ("does not hold", "holds in part", "holds")[
+            (share(worst[DM]) == 0) + rivals_sample
+        ]
+        shares = "; ".join(
+            f"{row['auction']} {share(row):.2%} ({row['market']}, {row['rule']}, "
+            f"factor {row['budget_factor']:g})"
+            if share(row)
             else f"{row['auction']} 0"
             for row in worst.values()
         )
-        outcome = ("does not hold", "holds in part", "holds")[held]
-        yield whose, (outcome, f"largest share of invalid gradients anywhere: {told}")
+        yield owner, outcome, f"largest share of invalid gradients anywhere: {shares}"
 
 
-def opt_aggr_always_saves(rows: list[Row]) -> Judged:
-    mine = [row for row in _measured(rows, "saving") if row["rule"] == "opt-aggr"]
-    same = [row for row in mine if DM not in row["auction"]]
-    told = []
-    if same:
-        least, most = (pick(same, key=lambda row: float(row["saving"])) for pick in (min, max))
-        told.append(
-            f"same allocations: from {least['saving']:.1%} ({_place(least)}) to {most['saving']:.1%} ({_place(most)})"
+def opt_aggr_always_saves(rows: list[Row]) -> Iterator[Ruling]:
+    def described(row: Row) -> str:
+        place = f"{row['auction']}, {row['market']}, factor {row['budget_factor']:g}"
+        return f"{row['saving']:.1%} ({place})"
+
+    savings = [row for row in measured(rows, "saving") if row["rule"] == "opt-aggr"]
+    same_allocation = [row for row in savings if DM not in row["auction"]]
+    ranges = []
+    if same_allocation:
+        least, most = (
+            pick(same_allocation, key=lambda row: float(row["saving"])) for pick in (min, max)
         )
-    for prefix, whose in NETWORKS.items():
-        own = [float(row["saving"]) for row in mine if row["auction"] == prefix + DM]
-        if own:
-            told.append(
-                f"{DM}, trained for each rule apart: {min(own):.1%} to {max(own):.1%} ({whose})"
-            )
-    if not told:
-        raise NotAsked("rule but one")
-    better, worse = (
-        sum(row["saving_low"] > 0 for row in mine),
-        sum(row["saving_high"] < 0 for row in mine),
-    )
-    yield "", (_paired(better, worse, len(mine)), "; ".join(told))
+        ranges.append(f"same allocations: from {described(least)} to {described(most)}")
+    for prefix, owner in NETWORKS.items():
+        of_dm = [float(row["saving"]) for row in savings if row["auction"] == prefix + DM]
+        if of_dm:
+            ends = f"{min(of_dm):.1%} to {max(of_dm):.1%}"
+            ranges.append(f"{DM}, trained for each rule apart: {ends} ({owner})")
+    evidence = joined(ranges, "rule but one")
+    yield "", outcome_of_differences(savings, "saving"), evidence
 
 
-def _last(rows: list[Row]) -> list[Row]:
-    end = max(row["round"] for row in rows)
-    return [row for row in rows if row["round"] == end]
-
-
-def dm_is_more_accurate(rows: list[Row]) -> Judged:
-    """The accuracy study compares with its first auction, which must be the one that the claim is about."""
-    for prefix, whose in _whose(rows):
-        others = [
+def dm_is_more_accurate(rows: list[Row]) -> Iterator[Ruling]:
+    """The accuracy study takes differences from its first auction, which must be DM-RegretNet."""
+    for prefix, owner in networks(rows):
+        rivals = [
             row
-            for row in _measured(_last(rows), "over_baseline_low")
+            for row in measured(last_round(rows), "over_baseline_low")
             if row["auction"] in {prefix + name for name in RIVALS}
         ]
-        if not others:
-            raise NotAsked(" or ".join(RIVALS) + " on two seeds")
-        better = sum(row["over_baseline_high"] < 0 for row in others)
-        worse = sum(row["over_baseline_low"] > 0 for row in others)
-        told = "; ".join(_interval(row, "over_baseline", "market", "rule") for row in others)
-        yield (
-            whose,
-            (_paired(better, worse, len(others)), f"their accuracy minus its own, paired: {told}"),
+        differences = joined(
+            (interval(row, "over_baseline", "market", "rule") for row in rivals),
+            f"{NO_RIVAL} on two seeds",
         )
+        outcome = outcome_of_differences(rivals, "over_baseline", sign=-1)
+        yield owner, outcome, f"their accuracy minus its own, paired: {differences}"
 
 
-def opt_aggr_is_more_accurate(rows: list[Row]) -> Judged:
-    mine = [
-        row for row in _measured(_last(rows), "over_last_rule_low") if row["rule"] == "opt-aggr"
+def opt_aggr_is_more_accurate(rows: list[Row]) -> Iterator[Ruling]:
+    paired = [
+        row for row in measured(last_round(rows), "over_last_rule_low") if row["rule"] == "opt-aggr"
     ]
-    if not mine:
-        raise NotAsked("opt-aggr on two seeds")
-    better = sum(row["over_last_rule_low"] > 0 for row in mine)
-    worse = sum(row["over_last_rule_high"] < 0 for row in mine)
-    told = "; ".join(_interval(row, "over_last_rule", "market") for row in mine)
-    yield (
-        "",
-        (
-            _paired(better, worse, len(mine)),
-            f"accuracy under OptAggr minus under ConvlAggr, paired: {told}",
-        ),
+    differences = joined(
+        (interval(row, "over_last_rule", "market") for row in paired), "opt-aggr on two seeds"
     )
+    evidence = f"accuracy under OptAggr minus under ConvlAggr, paired: {differences}"
+    yield "", outcome_of_differences(paired, "over_last_rule"), evidence
 
 
-def more_levels_help(rows: list[Row]) -> Judged:
-    """From the smallest M to the largest that still buys: whoever buys nothing cannot be lied to, and proves nothing."""
+def more_levels_help(rows: list[Row]) -> Iterator[Ruling]:
+    """Compares the smallest M with the largest M that still buys.
+
+    An auction that buys nothing gives no gain to a misreport, and proves nothing.
+    """
     measures = {
         "as_published": "regret as published",
         "probed": "by the probe",
         "ir_violation": "IR violation",
     }
-    told: list[str] = []
+    changes: list[str] = []
     signs: list[int] = []
-    for market in _markets(rows):
-        mine = [row for row in rows if row["market"] == market]
-        first = mine[0]
-        buying = [
-            row for row in mine if row["privacy_bought"] >= STILL_BUYS * first["privacy_bought"]
-        ]
-        last = buying[-1]
-        signs += [_below(last, first, key) for key in measures]
+    for market, in_market in by_market(rows).items():
+        first = in_market[0]
+        least = STILL_BUYS * first["privacy_bought"]
+        idle = [row for row in in_market if row["privacy_bought"] < least]
+        last = [row for row in in_market if row not in idle][-1]
+        signs += [below(last, first, key) for key in measures]
         parts = [f"{label} {first[key]:.3g} to {last[key]:.3g}" for key, label in measures.items()]
         parts.append(
             f"privacy bought {first['privacy_bought']:.0%} to {last['privacy_bought']:.0%}"
         )
-        told.append(f"{market}, M = {first['levels']} to {last['levels']}: {', '.join(parts)}")
-        idle = [row for row in mine if row not in buying]
+        changes.append(f"{market}, M = {first['levels']} to {last['levels']}: {', '.join(parts)}")
         if idle:
             shares = ", ".join(
                 f"{row['privacy_bought']:.1%} at M = {row['levels']}" for row in idle
             )
-            told.append(f"left out, since they buy less than half of that: {shares}")
-    yield (
-        "",
-        (
-            _paired(*_counted(signs), len(signs)),
-            "; ".join(told) + " (only intervals that lie apart count as a change)",
-        ),
-    )
+            changes.append(f"left out, since they buy less than half of that: {shares}")
+    note = " (only intervals that lie apart count as a change)"
+    yield "", outcome_of_signs(signs), "; ".join(changes) + note
 
 
-def dm_is_most_truthful(rows: list[Row]) -> Judged:
-    for prefix, whose in _whose(rows):
-        signs, told = [], []
-        for key, label in (
-            ("as_published", "by the metric as published"),
-            ("probe", "by the probe"),
-        ):
-            for market in _markets(rows):
-                cells = _cells(
-                    [row for row in _measured(rows, key) if row["market"] == market],
-                    "auction",
-                    "rule",
-                )
-                mine = cells.get((prefix + DM, "opt-aggr"))
-                others = [
-                    cells[prefix + name, "any"]
+def dm_is_most_truthful(rows: list[Row]) -> Iterator[Ruling]:
+    metrics = {"as_published": "by the metric as published", "probe": "by the probe"}
+    for prefix, owner in networks(rows):
+        signs, comparisons = [], []
+        for key, label in metrics.items():
+            for market, in_market in by_market(measured(rows, key)).items():
+                places = cells(in_market, "auction", "rule")
+                dm = places.get((prefix + DM, "opt-aggr"))
+                rivals = [
+                    places[prefix + name, "any"]
                     for name in RIVALS
-                    if (prefix + name, "any") in cells
+                    if (prefix + name, "any") in places
                 ]
-                if mine is None or not others:
+                if dm is None or not rivals:
                     continue
-                theirs = min(others, key=lambda row: float(row[key]))
-                signs.append(_below(mine, theirs, key))
-                told.append(
-                    f"{mine[key]:.3f} against {theirs[key]:.3f} of {theirs['auction']} ({market}, {label})"
+                best = min(rivals, key=lambda row: float(row[key]))
+                signs.append(below(dm, best, key))
+                comparisons.append(
+                    f"{dm[key]:.3f} against {best[key]:.3f} of {best['auction']} "
+                    f"({market}, {label})"
                 )
-        if not signs:
-            raise NotAsked(" or ".join(RIVALS))
-        yield (
-            whose,
-            (
-                _paired(*_counted(signs), len(signs)),
-                "; ".join(told) + " (only intervals that lie apart count)",
-            ),
-        )
+        evidence = joined(comparisons, NO_RIVAL)
+        yield owner, outcome_of_signs(signs), evidence + APART
 
 
-def published_regret_is_what_it_is(rows: list[Row]) -> Judged:
-    mine = [row for row in rows if row["auction"] == PUBLISHED + DM and row["rule"] == "opt-aggr"]
-    if not mine:
+def published_regret_is_what_it_is(rows: list[Row]) -> Iterator[Ruling]:
+    row = cells(rows, "auction", "rule").get((PUBLISHED + DM, "opt-aggr"))
+    if row is None:
         raise NotAsked("published weights: --authors DIR names the folder of the authors' files")
-    row = mine[0]
-    found = f"{row['probe']:.3f} [{row['probe_low']:.3f}, {row['probe_high']:.3f}]"
-    yield (
-        "",
-        (
-            "holds" if row["probe_low"] <= row["paper_regret"] else "does not hold",
-            f"paper {row['paper_regret']}; its metric finds {row['as_published']:.3f} (the paper's test markets are not known), the "
-            f"corrected one {row['corrected']:.3f}, the probe {found}; {row['gaining']:.0%} of owners can gain more than 1 %",
-        ),
+    outcome = "holds" if row["probe_low"] <= row["paper_regret"] else "does not hold"
+    evidence = (
+        f"paper {row['paper_regret']}; its metric finds {row['as_published']:.3f} (the paper's "
+        f"test markets are not known), the corrected one {row['corrected']:.3f}, the probe "
+        f"{row['probe']:.3f} [{row['probe_low']:.3f}, {row['probe_high']:.3f}]; "
+        f"{row['gaining']:.0%} of owners can gain more than 1 %"
     )
+    yield "", outcome, evidence
 
 
-def luck_is_most_of_it(rows: list[Row]) -> Judged:
-    mine = [
-        row for row in _measured(rows, "luck") if row["auction"].removeprefix(PUBLISHED) in RIVALS
+def luck_is_most_of_it(rows: list[Row]) -> Iterator[Ruling]:
+    regrets = [
+        f"{row['auction']} {row['as_published']:.3f} with lies, {row['luck']:.3f} without any "
+        f"({row['market']})"
+        for row in measured(rows, "luck")
+        if row["auction"].removeprefix(PUBLISHED) in RIVALS
     ]
-    told = [
-        f"{r['auction']} {r['as_published']:.3f} with lies, {r['luck']:.3f} without any ({r['market']})"
-        for r in mine
-    ]
-    yield "", ("beyond the paper", "; ".join(told))
+    yield "", BEYOND, "; ".join(regrets)
 
 
-def where_the_money_goes(rows: list[Row]) -> Judged:
-    told = []
-    for market in _markets(rows):
-        mine = [
-            row
-            for row in rows
-            if (row["market"], row["rule"], row["budget_factor"]) == (market, "opt-aggr", 1.0)
+def where_the_money_goes(rows: list[Row]) -> Iterator[Ruling]:
+    lists = []
+    for market, in_market in by_market(rows).items():
+        shares = [
+            f"{row['auction']} spends {row['spent_share']:.0%}, "
+            f"owners keep {row['surplus_share']:.0%}"
+            for row in in_market
+            if (row["rule"], row["budget_factor"]) == ("opt-aggr", 1.0)
+            and row.get("spent_share") is not None
         ]
-        spent = [row for row in mine if row.get("spent_share") is not None]
-        parts = [
-            f"{r['auction']} spends {r['spent_share']:.0%}, owners keep {r['surplus_share']:.0%}"
-            for r in spent
-        ]
-        told += [f"{market}: {', '.join(parts)}"] if parts else []
-    if not told:
-        raise NotAsked("budget factor of 1")
-    yield "", ("beyond the paper", "; ".join(told))
+        if shares:
+            lists.append(f"{market}: {', '.join(shares)}")
+    yield "", BEYOND, joined(lists, "budget factor of 1")
 
 
-Judge = Callable[[list[Row]], Judged]
+Judge = Callable[[list[Row]], Iterator[Ruling]]
 CLAIMS: dict[str, tuple[tuple[str, Judge], ...]] = {
     "error-bound": (
         (
-            "DM-RegretNet has a lower error bound than RegretNet and M-RegretNet, under each rule ({networks})",
+            "DM-RegretNet has a lower error bound than RegretNet and M-RegretNet, under each rule "
+            "({networks})",
             dm_has_the_least_error,
         ),
         (
@@ -392,13 +291,15 @@ CLAIMS: dict[str, tuple[tuple[str, Judge], ...]] = {
             error_falls_beyond_factor_one,
         ),
         (
-            "Mechanisms that the paper does not compare, mean error bound over all budget factors, OptAggr",
-            others_beside_it,
+            "Mechanisms that the paper does not compare, mean error bound over all budget factors, "
+            "OptAggr",
+            mechanisms_beside_it,
         ),
     ),
     "invalid-gradients": (
         (
-            "RegretNet and M-RegretNet sample invalid gradients, DM-RegretNet never does ({networks})",
+            "RegretNet and M-RegretNet sample invalid gradients, DM-RegretNet never does "
+            "({networks})",
             dm_is_always_valid,
         ),
     ),
@@ -410,7 +311,8 @@ CLAIMS: dict[str, tuple[tuple[str, Judge], ...]] = {
     ),
     "accuracy": (
         (
-            "DM-RegretNet leads to more accurate models than RegretNet and M-RegretNet ({networks})",
+            "DM-RegretNet leads to more accurate models than RegretNet and M-RegretNet "
+            "({networks})",
             dm_is_more_accurate,
         ),
         ("OptAggr leads to more accurate models than ConvlAggr", opt_aggr_is_more_accurate),

@@ -1,19 +1,20 @@
-"""Why our results differ from the paper's: a paragraph on method for each result, and a sentence on every large difference in its rows."""
+"""Why our results differ from the paper's.
+
+Every result has a paragraph on method, and a sentence on each large difference in its rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from flmarket_sim.paper.claims import DM, RIVALS
 from flmarket_sim.paper.paper_market import PUBLISHED, rule_name
+from flmarket_sim.paper.verdicts import DM, NETWORKS, RIVALS, Row, by_market, cells
 
-Row = dict[str, Any]
-Options = dict[str, Any]
 FAR_OFF = 100.0  # an error bound beyond the figure
 
 
-def why(name: str, rows: list[Row], options: Options) -> list[str]:
+def why(name: str, rows: list[Row], options: dict[str, Any]) -> list[str]:
     """The paragraph of a result, then its sentences; `options` are those of its study."""
     sentences = SENTENCES[name](rows) if name in SENTENCES else []
     return [METHOD[name].format(**options), *sentences]
@@ -21,127 +22,128 @@ def why(name: str, rows: list[Row], options: Options) -> list[str]:
 
 METHOD: dict[str, str] = {
     "error-bound": (
-        "The paper prints curves without numbers. Its networks are here twice: with weights trained by this package (which may sell "
-        "nothing, and were trained against stronger lies), and, where the authors' files are at hand, with the published ones; those for "
-        "the non-IID market are not. Aggregation is by the exact optimum of the paper's Problem 1; the paper's own code solves a narrower "
-        "problem. all-in and all-in-critical have the same winners, so their curves are one."
+        "The paper prints curves without numbers. Its networks appear twice here: with weights "
+        "trained by this package (which may sell nothing, and were trained against stronger "
+        "lies), and with the published weights where the authors' files are at hand; there are "
+        "none for the non-IID market. Weights of aggregation are the exact optimum of the paper's "
+        "Problem 1; the paper's own code solves a narrower problem. all-in and all-in-critical "
+        "have the same winners, so their curves coincide."
     ),
     "invalid-gradients": (
-        "The published DM-RegretNet drops the level 'sells nothing' before it chooses, so that everybody sells something, at a loss if "
-        "need be; ours keeps it, and may buy nothing where the money is short. Our RegretNet and M-RegretNet are other instances, trained "
-        "to another regret, and need not be invalid as often as the paper's."
+        "The published DM-RegretNet drops the level 'sells nothing' before it chooses, so every "
+        "owner sells something, at a loss if need be. Ours keeps this level, and may buy nothing "
+        "where money is short. Our RegretNet and M-RegretNet are other instances, trained to "
+        "another regret, and need not be invalid as often as the paper's."
     ),
     "aggregation": (
-        "For the same allocation the exact OptAggr cannot lose. dm-regretnet is the exception to 'the same': it is trained for each rule "
-        "apart, so the comparison is of two auctions as well. The saving is smaller than curves on a linear scale suggest where everybody "
-        "sells alike."
+        "For the same allocation the exact OptAggr cannot lose. dm-regretnet is the exception: it "
+        "is trained for each rule separately, so this comparison is also one of two auctions. The "
+        "saving is smaller than curves on a linear scale suggest where all owners sell alike."
     ),
     "accuracy": (
-        "The paper shows one curve each, without intervals. Ten gradients a round with noise of scale 2L/e on each of some hundred "
-        "parameters hide the signal: accuracies of single runs differ by tens of percentage points. What cannot be told apart with these "
-        "seeds is called so. Owners accept what they are allocated, as the paper assumes."
+        "The paper shows one curve each, without intervals. Ten gradients a round with noise of "
+        "scale 2L/e on each of some hundred parameters hide the signal: accuracies of single runs "
+        "differ by tens of percentage points. Where these seeds cannot tell two mechanisms apart, "
+        "the verdict says so. Owners accept what they are allocated, as the paper assumes."
     ),
     "levels": (
-        "The paper trains by an augmented Lagrangian against gradient ascent, for 50 epochs of 102,400 profiles, and does not say how much "
-        "privacy its instances buy. Ours steers its own estimate of regret to the same small target for every M, against random structured "
-        "lies, in {steps} steps of {batch} profiles; what differs by M is then what that search does not see, and how much is bought. An "
-        "instance that buys almost nothing has no regret and no IR violation, and is not what the paper means: such are in the table, and "
-        "not in the verdict. The paper's metric draws lots and divides by the expected cost, so that its noise depends on M: the less "
-        "likely a sale, the larger a lucky draw is beside what it costs on average."
+        "The paper trains by an augmented Lagrangian against gradient ascent, for 50 epochs of "
+        "102,400 profiles, and does not say how much privacy its instances buy. Our training "
+        "steers its own estimate of regret to the same small target for every M, against random "
+        "structured lies, in {steps} steps of {batch} profiles. Instances of different M then "
+        "differ in the regret that this search does not see, and in how much they buy. An "
+        "instance that buys almost nothing has no regret and no IR violation, which is not what "
+        "the paper means: such instances are in the table, but not in the verdict. The paper's "
+        "metric draws lots and divides by the expected cost, so its noise depends on M: the less "
+        "likely a sale is, the larger a lucky draw is beside its average cost."
     ),
     "guarantees": (
-        "The published metric is a lower bound from a weak attack: the last of 100 plain gradient steps of size 0.1 from the truth, "
-        "through a choice of levels that carries no gradient; for lotteries it takes the difference of two draws over the expected cost "
-        "of what is sold, which is mostly luck. Which markets the paper tests on, and in which units its steps are taken, is not in the "
-        "paper."
+        "The published metric is a lower bound from a weak attack: the last of 100 plain gradient "
+        "steps of size 0.1 from the truth, through a choice of levels that carries no gradient. "
+        "For lotteries it takes the difference of two draws over the expected cost of what is "
+        "sold, which is mostly luck. The paper does not say which markets it tests on, nor in "
+        "which units it takes its steps."
     ),
     "surplus": (
-        "The paper does not report it. Welfare has no single number as long as error has no price: its parts are the buyer's error "
-        "(figure 1), what she spends, and what owners keep above what their privacy is worth to them."
+        "The paper does not report it. Welfare has no single number as long as error has no "
+        "price: its parts are the buyer's error (figure 1), the money that she spends, and what "
+        "owners keep above the worth of their privacy to them."
     ),
 }
+_BY_SIZE = (
+    "this rule weighs by size alone, so one large owner who sells next to nothing decides the "
+    "error; OptAggr would leave that owner out."
+)
+_SELLS_LITTLE = "it mostly buys the lowest levels, and no weights can repair their noise."
 
 
 def _off_the_figure(rows: list[Row]) -> list[str]:
-    """Whose error lies beyond the axis, and why."""
-    found: dict[tuple[str, str, str], list[Row]] = {}
+    """Auctions whose error lies beyond the axis, and the reason."""
+    curves: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
-        if row["error_bound"] is not None and row["error_bound"] > FAR_OFF:
-            found.setdefault((row["auction"], row["market"], row["rule"]), []).append(row)
-    told = []
-    for (auction, market, rule), mine in found.items():
-        everywhere = len(mine) == sum(
-            (r["auction"], r["market"], r["rule"]) == (auction, market, rule) for r in rows
-        )
-        where = (
-            "at every factor"
-            if everywhere
-            else f"up to factor {max(r['budget_factor'] for r in mine):g}"
-        )
-        worst = max(float(r["error_bound"]) for r in mine)
-        told.append(
-            f"Above {FAR_OFF:g}, and so beyond the figure: {auction} under {rule_name(rule)} ({market}) {where}, {worst:.3g} at worst: "
+        if row["error_bound"] is not None:
+            curves.setdefault((row["auction"], row["market"], row["rule"]), []).append(row)
+    sentences = []
+    for (auction, market, rule), curve in curves.items():
+        beyond = [row for row in curve if row["error_bound"] > FAR_OFF]
+        if not beyond:
+            continue
+        factor = max(row["budget_factor"] for row in beyond)
+        where = "at every factor" if len(beyond) == len(curve) else f"up to factor {factor:g}"
+        worst = max(float(row["error_bound"]) for row in beyond)
+        sentences.append(
+            f"The error of {auction} under {rule_name(rule)} ({market}) is above {FAR_OFF:g}, and "
+            f"so beyond the figure, {where} ({worst:.3g} at worst): "
             + (_BY_SIZE if rule == "convl-aggr" else _SELLS_LITTLE)
         )
-    return told
-
-
-_BY_SIZE = "it weighs by size alone, so that one large owner who sells next to nothing decides the error, which OptAggr would leave out."
-_SELLS_LITTLE = "it mostly buys the lowest levels, whose noise no weights can mend."
+    return sentences
 
 
 def _poor_networks(rows: list[Row]) -> list[str]:
-    """Networks whose money buys little: what they spend and the error that is left."""
-    told = []
-    for name in (*RIVALS, DM):
-        for prefix in ("", PUBLISHED):
-            for market in dict.fromkeys(row["market"] for row in rows):
-                place = (prefix + name, market, "opt-aggr", 1.0)
-                mine = [
-                    r
-                    for r in rows
-                    if (r["auction"], r["market"], r["rule"], r["budget_factor"]) == place
-                ]
-                if (
-                    mine
-                    and mine[0]["error_over_first_best"]
-                    and mine[0]["error_over_first_best"] > 5
-                ):
-                    row = mine[0]
-                    told.append(
-                        f"{prefix}{name} ({market}) has {row['error_over_first_best']:.0f} times the least possible error at factor 1, "
-                        f"while it spends {row['spent_share']:.0%} of the budget and gets nothing in {row['invalid_rate']:.0%} of markets: "
-                        "it was trained for the privacy that is bought, weighted by size, as in the paper, and not for the error."
-                    )
-    return told
+    """Networks whose money buys little: the money that they spend, and the error that remains."""
+    at_one = cells(
+        [row for row in rows if (row["rule"], row["budget_factor"]) == ("opt-aggr", 1.0)],
+        "auction",
+        "market",
+    )
+    places = [
+        (prefix + name, market)
+        for name in (*RIVALS, DM)
+        for prefix in NETWORKS
+        for market in by_market(rows)
+    ]
+    return [
+        f"{auction} ({market}) has {row['error_over_first_best']:.0f} times the least possible "
+        f"error at factor 1, while it spends {row['spent_share']:.0%} of the budget and gets "
+        f"nothing in {row['invalid_rate']:.0%} of markets: like the paper's, it was trained for "
+        "the privacy that it buys, weighted by size, and not for the error."
+        for auction, market in places
+        if (row := at_one.get((auction, market), {})) and (row["error_over_first_best"] or 0) > 5
+    ]
 
 
 def _beside_the_table(rows: list[Row]) -> list[str]:
     """Every number of the paper's table beside ours."""
-    told = []
+    sentences = []
     for row in rows:
         if row["paper_regret"] is None:
             continue
-        theirs = row["auction"].startswith(PUBLISHED)
         parts = []
-        for what, paper, key in (
+        for measure, paper, key in (
             ("regret", row["paper_regret"], "as_published"),
             ("IR violation", row["paper_ir"], "ir_as_published"),
         ):
             inside = row[f"{key}_low"] <= paper <= row[f"{key}_high"]
-            parts.append(
-                f"{what} {paper:g} there, {row[key]:.3g} here"
-                + (" (the same within its interval)" if inside else "")
-            )
-        why = (
+            agreement = " (the same within its interval)" if inside else ""
+            parts.append(f"{measure} {paper:g} there, {row[key]:.3g} here{agreement}")
+        reason = (
             "the same weights, on other markets, with steps in units of our choice"
-            if theirs
+            if row["auction"].startswith(PUBLISHED)
             else "another network, trained here to another regret and IR violation"
         )
-        told.append(
-            f"{row['market']}, {row['auction']} ({row['rule']}): {', '.join(parts)}: {why}."
-        )
-    return told
+        place = f"{row['market']}, {row['auction']} ({row['rule']})"
+        sentences.append(f"{place}: {', '.join(parts)}: {reason}.")
+    return sentences
 
 
 SENTENCES: dict[str, Callable[[list[Row]], list[str]]] = {

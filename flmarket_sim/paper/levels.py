@@ -1,4 +1,7 @@
-"""Does a larger M make M-RegretNet more truthful (paper, RQ4)? Trains instances of it for each M and measures them."""
+"""Whether a larger M makes M-RegretNet more truthful (paper, RQ4).
+
+The study trains instances of M-RegretNet for each M and measures them.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,16 @@ from flmarket_sim.paper.published_attack import Attack
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import from_seeds
 from flmarket_sim.strategy.probe import probe
-from flmarket_sim.strategy.search_effort import effort_of
-from flmarket_sim.studies.study import Count, Finding, Plot, Row, Work, markets, spread
+from flmarket_sim.studies.study import (
+    Count,
+    Finding,
+    Plot,
+    Row,
+    SearchEffort,
+    Work,
+    markets,
+    spread,
+)
 
 MEASURES = (
     "as_published",
@@ -32,7 +43,7 @@ MEASURES = (
     "error_bound",
     "invalid",
 )
-SHOWN = {
+PLOTTED = {
     "as_published": "as published",
     "corrected": "corrected metric",
     "probed": "probe",
@@ -41,13 +52,18 @@ SHOWN = {
 
 
 class Levels:
-    """Regret and IR violation of M-RegretNet by its number of levels M, over instances that differ in their seed.
+    """Regret and IR violation of M-RegretNet by its number of levels M, over several instances.
 
-    Every instance is trained by the package's `fast` settings with these `steps`, `batch` and `tries`, and
-    measured on markets that no training saw, at budget factors of the scenario's range: regret by the paper's
-    metric as published and by the corrected metric (`attacked` markets), and by the probe (`probed` markets); IR
-    violation in expectation and of one draw; share of the privacy budgets that is bought; error bound under
-    OptAggr of the draws that buy something.
+    Instances differ in their seed. Each is trained by the package's `fast` settings with these
+    `steps`, `batch` and `tries`, and measured on markets that no training saw, at budget factors
+    of the scenario's range.
+
+    as_published, corrected          regret by the paper's metric and by the corrected metric, on
+                                     the first `attacked` markets
+    probed                           regret by the probe, on the first `probed` markets
+    ir_violation, ir_as_published    IR violation in expectation, and of one draw
+    privacy_bought                   share of the privacy budgets that is bought
+    error_bound                      under OptAggr, over the draws that buy something
     """
 
     name = "levels"
@@ -69,14 +85,14 @@ class Levels:
         profiles: Count = 500,
         attacked: Count = 100,
         probed: Count = 20,
-        effort: str = "standard",
+        effort: SearchEffort = "standard",
         quick: dict[str, Any] | None = None,
     ) -> None:
-        effort_of(effort)
         for key, count in (("attacked", attacked), ("probed", probed)):
             if count > profiles:
                 raise InputError(
-                    f"'{key}' is how many of the {profiles} profiles are {key}; {count} are too many"
+                    f"'{key}' is how many of the {profiles} profiles are {key}; "
+                    f"{count} are too many"
                 )
         self.markets, self.levels, self.instances = list(markets), list(levels), instances
         self.settings: dict[str, Any] = {
@@ -110,21 +126,18 @@ class Levels:
         valid = np.isfinite(error)
         chance, _ = auction.expected(bids, budget)
         share = chance @ (np.arange(chance.shape[2]) / (chance.shape[2] - 1))
-        finest = max(
-            work["levels"], scenario.market.levels
-        )  # reports of at least as many levels as the network has
-        found = probe(
+        search = probe(
             auction,
             truth.take(few),
             budget[few],
             seed=scenario.seed,
             effort=work["effort"],
-            levels=finest,
+            levels=max(work["levels"], scenario.market.levels),  # no fewer than the network has
         )
         measured = {
             "as_published": attack.as_published(work["instance"]).mean(),
             "corrected": attack.corrected().mean(),
-            "probed": found.relative_gain.mean(),
+            "probed": search.relative_gain.mean(),
             "ir_violation": (np.maximum(-utility, 0.0) / measured_against(truth, cost)).mean(),
             "ir_as_published": attack.drawn_shortfall(work["instance"]).mean(),
             "privacy_bought": share.mean(),
@@ -138,42 +151,33 @@ class Levels:
         ]
 
     def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
-        found = [row for rows in results for row in rows]
-        rows: list[dict[str, Any]] = []
-        for market in self.markets:
-            for levels in self.levels:
-                mine = [
-                    row for row in found if (row["market"], row["levels"]) == (market.name, levels)
-                ]
-                line: dict[str, Any] = {
-                    "market": market.name,
-                    "levels": levels,
-                    "instances": len(mine),
-                }
-                for measure in MEASURES:
-                    line |= spread(measure, from_seeds(np.array([row[measure] for row in mine])))
-                rows.append(line)
-        drawn = [
+        instances: dict[tuple[str, int], list[Row]] = {
+            (market.name, levels): [] for market in self.markets for levels in self.levels
+        }
+        for row in (row for task in results for row in task):
+            instances[row["market"], row["levels"]].append(row)
+        rows: list[Row] = []
+        for (market_name, levels), of_cell in instances.items():
+            row = {"market": market_name, "levels": levels, "instances": len(of_cell)}
+            for measure in MEASURES:
+                row |= spread(measure, from_seeds(np.array([each[measure] for each in of_cell])))
+            rows.append(row)
+        lines = [
             {"market": row["market"], "levels": row["levels"], "measured_by": label}
             | {f"violation{end}": row[f"{key}{end}"] for end in ("", "_low", "_high")}
-            for key, label in (SHOWN | {"privacy_bought": "share of privacy bought"}).items()
+            for key, label in (PLOTTED | {"privacy_bought": "share of privacy bought"}).items()
             for row in rows
         ]
         plot = Plot(
-            "levels",
-            "violation",
-            "measured_by",
-            "M",
-            "mean gain or loss / cost; share",
-            log=True,
-            panel="market",
-            log_x=True,
-        )
-        return Finding(rows, plot, [_sentence(rows, market.name) for market in self.markets], drawn)
+            "levels", "violation", "measured_by", "M", "mean gain or loss / cost; share",
+            log=True, panel="market", log_x=True,
+        )  # fmt: skip
+        sentences = [_sentence(rows, market.name) for market in self.markets]
+        return Finding(rows, plot, sentences, lines)
 
 
 def _trained(market: Scenario, work: Work) -> Any:
-    """An instance: its seed is the number of the instance, the market's population the scenario's."""
+    """An instance of M-RegretNet; its seed is the number of the instance."""
     import torch
 
     from flmarket_sim import training
@@ -195,9 +199,11 @@ def _trained(market: Scenario, work: Work) -> Any:
         return auctions.create("m-regretnet", weights=str(out))
 
 
-def _sentence(rows: list[dict[str, Any]], market: str) -> str:
-    mine = [row for row in rows if row["market"] == market]
-    first, last = mine[0], mine[-1]
-    told = ", ".join(f"{label} {first[key]:.3g} to {last[key]:.3g}" for key, label in SHOWN.items())
+def _sentence(rows: list[Row], market: str) -> str:
+    in_market = [row for row in rows if row["market"] == market]
+    first, last = in_market[0], in_market[-1]
+    changes = ", ".join(
+        f"{label} {first[key]:.3g} to {last[key]:.3g}" for key, label in PLOTTED.items()
+    )
     bought = f"privacy bought {first['privacy_bought']:.0%} to {last['privacy_bought']:.0%}"
-    return f"{market}: from M = {first['levels']} to M = {last['levels']}: {told}; {bought}"
+    return f"{market}: from M = {first['levels']} to M = {last['levels']}: {changes}; {bought}"

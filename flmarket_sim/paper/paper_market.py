@@ -1,4 +1,4 @@
-"""The two markets of the paper's evaluation side by side, and its auctions with the weights that belong to them."""
+"""The two markets of the paper's evaluation, and its auctions with the weights for each market."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from flmarket_sim import aggregation, auctions
+from flmarket_sim import auctions
 from flmarket_sim.errors import InputError
 from flmarket_sim.experiments.market_runs import changed
 from flmarket_sim.scenario.model import Part, Plugin, Scenario
 
 LEARNED = ("regretnet", "m-regretnet", "dm-regretnet", "seq-price")
 BY_RULE = ("dm-regretnet",)  # trained for one aggregation rule or the other
-PUBLISHED = "published-"  # before the name of a learned auction: with the weights that the paper's authors published
+PUBLISHED = "published-"  # prefix of a learned auction with the weights that the authors published
 FILES = {
     ("regretnet", "opt-aggr"): "reg_nslkdd_{}.pt",
     ("m-regretnet", "opt-aggr"): "8-reg_nslkdd_{}.pt",
@@ -26,7 +26,12 @@ FILES = {
 
 
 class PaperMarket(Part):
-    """One market: how records are dealt out, the weights trained for that, and the part of the authors' file names."""
+    """One market of the paper.
+
+    partition    how records are dealt out to owners
+    weights      name of the weights that this package trained for the market
+    published    the market's part of the authors' file names; None if there are no such files
+    """
 
     name: str = Field(min_length=1)
     partition: Plugin
@@ -34,17 +39,18 @@ class PaperMarket(Part):
     published: str | None = Field(None, min_length=1)
 
     def of(self, scenario: Scenario, **tables: Any) -> Scenario:
-        """The scenario as this market."""
+        """The scenario with this market's partition, and with `tables` replaced."""
         return changed(scenario, owners__partition=self.partition.model_dump(), **tables)
 
     def auction_options(self, name: str, rule: str, authors: str | None = None) -> dict[str, Any]:
-        """The [auction] table of an auction of the paper in this market, under this aggregation rule."""
+        """The [auction] table of an auction of the paper in this market, under a rule."""
         if name.startswith(PUBLISHED):
             plain = name.removeprefix(PUBLISHED)
             path = self.published_file(plain, rule, authors)
             if path is None:
                 raise InputError(
-                    f"there are no published weights of {plain!r} for the market {self.name!r} and {rule!r}"
+                    f"there are no published weights of {plain!r} for the market {self.name!r} "
+                    f"and {rule!r}"
                 )
             return {"name": plain, "weights": str(path)}
         if name not in LEARNED:
@@ -55,7 +61,10 @@ class PaperMarket(Part):
         return auctions.create(**self.auction_options(name, rule, authors))
 
     def identity(self, name: str, rule: str, authors: str | None = None) -> str | None:
-        """What kept results of an auction depend on beside its name: a hash of its weights. None where it cannot be had."""
+        """A hash of an auction's weights, on which stored results depend.
+
+        It is empty for an auction without weights, and None for an auction that this market lacks.
+        """
         if not self.has(name, rule, authors):
             return None
         table = self.auction_options(name, rule, authors)
@@ -63,9 +72,8 @@ class PaperMarket(Part):
             return ""
         from flmarket_sim.auctions.learned.weight_files import weights_file
 
-        return hashlib.sha256(
-            weights_file(table["weights"], table["name"], rule).read_bytes()
-        ).hexdigest()[:16]
+        content = weights_file(table["weights"], table["name"], rule).read_bytes()
+        return hashlib.sha256(content).hexdigest()[:16]
 
     def identities(
         self, names: Sequence[str], rules: Sequence[str], authors: str | None = None
@@ -80,23 +88,17 @@ class PaperMarket(Part):
         return path if path.is_file() else None
 
     def has(self, name: str, rule: str, authors: str | None) -> bool:
-        """Whether this auction can be had here: published weights are there for some markets and rules only."""
+        """Whether this market has an auction; only some have published weights."""
         return (
             not name.startswith(PUBLISHED)
             or self.published_file(name.removeprefix(PUBLISHED), rule, authors) is not None
         )
 
-
-def check_policies(
-    markets: Sequence[PaperMarket], names: Sequence[str], rules: Sequence[str], authors: str | None
-) -> None:
-    """Makes every rule and auction once: what cannot be made is said before anything is run."""
-    for rule in rules:
-        aggregation.create(rule)
-    for market in markets:
-        for name in names:
-            if market.has(name, rules[0], authors):
-                market.auction(name, rules[0], authors)
+    def policies(
+        self, names: Sequence[str], rules: Sequence[str], authors: str | None
+    ) -> list[tuple[str, str]]:
+        """Pairs of an auction and a rule that this market has."""
+        return [(name, rule) for name in names for rule in rules if self.has(name, rule, authors)]
 
 
 PaperMarkets = Annotated[Sequence[PaperMarket], Field(min_length=1)]

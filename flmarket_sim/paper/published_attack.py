@@ -1,13 +1,16 @@
-"""The regret metric of the paper as its numbers were made, the same attack without its faults, and what luck alone gives.
+"""The paper's regret metric, the same attack without its faults, and the regret of luck alone.
 
-as published  plain gradient steps from the truth, the last iterate, a hard choice of levels that carries no gradient, so that only the
-              payments are attacked; lotteries are judged by one draw of each report
-              (docs/theory.md, section 3)
-corrected     the same steps along a smooth choice of levels, the best of several iterates, and expected utilities
-luck          lotteries only: what two draws of the truth differ by, where the second is luckier. No misreport at all
+as published  plain gradient steps from the truth; the last iterate counts. A hard choice of levels
+              carries no gradient, so only the payments are attacked. Lotteries are judged by one
+              draw of each report (docs/theory.md, section 3).
+corrected     the same steps along a smooth choice of levels; the best of several iterates counts,
+              by expected utilities
+luck          lotteries only: the difference of two draws of the truth, where the second draw is
+              luckier. Nobody misreports.
 
-The paper divides by the expected cost of what is sold, however little that is, and so do `as_published`, `luck` and `drawn_shortfall`; the
-others divide as the probe does (`measured_against`).
+The paper divides by the expected cost of what is sold, however small that is. So do
+`as_published`, `luck` and `drawn_shortfall`; the others divide as the probe does
+(`measured_against`).
 """
 
 from __future__ import annotations
@@ -26,17 +29,15 @@ from flmarket_sim.threads import one_torch_thread
 
 Floats = NDArray[np.float64]
 TEMPERATURE = 0.05
-BEST_OF = (
-    0.03,
-    0.1,
-    0.3,
-    1.0,
-)  # shares of the steps after which a corrected attack looks at what it has
+BEST_OF = (0.03, 0.1, 0.3, 1.0)  # the corrected attack compares iterates after these shares
 
 
 @dataclass(frozen=True)
 class Attack:
-    """Each owner of each market as the liar of a copy of it. `rate` and `steps` are the paper's gamma and J."""
+    """Misreports of each owner in each market, each in a copy of the market.
+
+    `rate` and `steps` are the paper's gamma and J. Results have the shape (K, n).
+    """
 
     auction: Any
     truth: Profiles
@@ -45,37 +46,38 @@ class Attack:
     rate: float = 0.1
 
     def as_published(self, seed: int = 0) -> Floats:
-        """(K, n) gain / cost of the last iterate; of one draw of each report where the auction draws."""
-        lies = self._ascended(self.steps, None)
+        """Gain / cost of the last iterate; one draw of each report where the auction draws."""
+        misreports = self._ascended(self.steps, None)
         if self.auction.learned.deterministic:
-            return np.maximum(self._gain(lies), 0.0) / self._paper_cost()
+            return np.maximum(self._gain(misreports), 0.0) / self._paper_cost()
         many, money, owner = self._copies()
         here = np.arange(len(owner)), owner
         bids = many.bids(self._levels)
         honest = self._drawn(many, bids, money, seed)[here]
-        told = lies.within(bids, owner)
-        gain = (self._drawn(many, told, money, seed + 1)[here] - honest).reshape(self.truth.shape)
+        reports = misreports.within(bids, owner)
+        lying = self._drawn(many, reports, money, seed + 1)[here]
+        gain = (lying - honest).reshape(self.truth.shape)
         return np.asarray(np.maximum(gain, 0.0) / self._paper_cost())
 
     def expected(self) -> Floats:
-        """(K, n) gain / cost of the published attack's reports, by expected utilities."""
+        """Gain / cost of the published attack's reports, by expected utilities."""
         return self._relative(self._gain(self._ascended(self.steps, None)))
 
     def corrected(self) -> Floats:
-        """(K, n) gain / cost of the best iterate looked at, along a smooth choice of levels, by expected utilities."""
+        """Gain / cost of the best of several iterates, by expected utilities."""
         soft = TEMPERATURE if self.auction.learned.deterministic else None
         stops = dict.fromkeys(max(1, round(self.steps * share)) for share in BEST_OF)
-        found = [self._gain(self._ascended(steps, soft)) for steps in stops]
-        return self._relative(np.max(found, axis=0))
+        gains = [self._gain(self._ascended(steps, soft)) for steps in stops]
+        return self._relative(np.max(gains, axis=0))
 
     def luck(self) -> Floats:
-        """(K, n) what two draws of the same truthful bids differ by, where the second is luckier, relative to cost."""
+        """The gain of a luckier second draw of the same truthful bids, over cost."""
         bids = self.truth.bids(self._levels)
         first, second = (self._drawn(self.truth, bids, self.budget, seed) for seed in (1, 2))
         return np.maximum(second - first, 0.0) / self._paper_cost()
 
     def drawn_shortfall(self, seed: int = 0) -> Floats:
-        """(K, n) by how much one draw's payment falls short of the value of what was sold, relative to expected cost."""
+        """How far one draw pays less than the value of what was sold, over expected cost."""
         drawn = self._drawn(self.truth, self.truth.bids(self._levels), self.budget, seed)
         return np.maximum(-drawn, 0.0) / self._paper_cost()
 
@@ -110,13 +112,13 @@ class Attack:
             many.data_size[here],
         )
 
-    def _gain(self, lies: Misreports) -> Floats:
-        """(K, n) mean utility of each liar less that of her truth."""
+    def _gain(self, misreports: Misreports) -> Floats:
+        """Mean utility of each misreporting owner less that of her truth."""
         many, money, owner = self._copies()
         bids = many.bids(self._levels)
         with one_torch_thread():
             honest, _ = expected_utility(self.auction, many, bids, money)
-            lying = Payoff(self.auction, many, bids, money, owner)(lies.at(None))[0]
+            lying = Payoff(self.auction, many, bids, money, owner)(misreports.at(None))[0]
         return np.asarray(lying - honest[np.arange(len(owner)), owner]).reshape(self.truth.shape)
 
     def _relative(self, gain: Floats) -> Floats:
@@ -128,7 +130,10 @@ class Attack:
         )[1]
 
     def _paper_cost(self) -> Floats:
-        """What the paper divides by; where nothing at all is sold, which its own weights cannot do, the worth of the least that counts."""
+        """The expected cost of what is sold, by which the paper divides.
+
+        Where nothing is sold (the paper's weights always sell), it is the probe's least divisor.
+        """
         cost = self._cost()
         return np.where(cost > 0, cost, measured_against(self.truth, cost))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,12 +15,22 @@ from flmarket_sim.paper.published_attack import Attack
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import estimate
 from flmarket_sim.strategy.probe import probe
-from flmarket_sim.strategy.search_effort import effort_of
-from flmarket_sim.studies.study import Count, Finding, Names, Plot, Row, Work, markets, spread
+from flmarket_sim.studies.study import (
+    Auctions,
+    Count,
+    Finding,
+    Plot,
+    Row,
+    SearchEffort,
+    Work,
+    markets,
+    spread,
+)
 
 ATTACK, LUCK, PROBE = "published attack", "two draws of the truth", "probe"
 
 
+@dataclass(frozen=True)
 class PublishedRegret:
     """Regret (mean gain / cost) of learned auctions, measured in three ways on the same markets.
 
@@ -33,32 +44,28 @@ class PublishedRegret:
     """
 
     name = "published-regret"
+    auctions: Auctions
+    profiles: Count = 100
+    steps: Count = 100
+    rate: Annotated[float, Field(gt=0)] = 0.1
+    effort: SearchEffort = "standard"
 
-    def __init__(
-        self,
-        auctions: Names,
-        profiles: Count = 100,
-        steps: Count = 100,
-        rate: Annotated[float, Field(gt=0)] = 0.1,
-        effort: str = "standard",
-    ) -> None:
-        effort_of(effort)
-        self.auctions: dict[str, Any] = {name: named(name) for name in auctions}
-        for name, auction in self.auctions.items():
-            if not isinstance(auction, Differentiable):
+    def __post_init__(self) -> None:
+        for name in self.auctions:
+            if not isinstance(named(name), Differentiable):
                 raise InputError(
                     f"{name!r} has no network that an attack could follow: choose regretnet, "
                     "m-regretnet or dm-regretnet"
                 )
-        self.settings = {"profiles": profiles, "steps": steps, "rate": rate, "effort": effort}
 
     def tasks(self, scenario: Scenario) -> list[Work]:
-        return [
-            {"auction": name, "measured_by": method} | self.settings
-            for name, auction in self.auctions.items()
-            for method in (ATTACK, LUCK, PROBE)
-            if method != LUCK or not auction.learned.deterministic
-        ]
+        settings = {key: getattr(self, key) for key in ("profiles", "steps", "rate", "effort")}
+        tasks = []
+        for name in self.auctions:
+            auction: Any = named(name)
+            methods = (ATTACK, PROBE) if auction.learned.deterministic else (ATTACK, LUCK, PROBE)
+            tasks += [{"auction": name, "measured_by": method} | settings for method in methods]
+        return tasks
 
     @staticmethod
     def measure(scenario: Scenario, work: Work) -> list[Row]:

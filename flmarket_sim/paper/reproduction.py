@@ -1,4 +1,4 @@
-"""The paper's results again: which scenario makes which of them, and the findings of all, in pieces that are kept."""
+"""The paper's results again: the scenario of each result, and the findings of all of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WITH_PUBLISHED = {  # studies that the authors' weights take part in, where they
 
 @dataclass(frozen=True)
 class Reproduced:
-    """One result: the scenario it was made from, what came out, and how long it took in this call."""
+    """A result of the paper, made again; `seconds` is the time that this call took."""
 
     name: str
     scenario: Scenario
@@ -45,13 +45,14 @@ class Reproduced:
 
 
 def chosen(names: Sequence[str]) -> list[str]:
-    """The results asked for; 'all' is all of them."""
+    """The requested results; 'all' names every result."""
     if list(names) == ["all"]:
         return list(RESULTS)
     for name in names:
         if name not in RESULTS:
             raise InputError(
-                f"there is no result {name!r} to reproduce; choose from {', '.join(RESULTS)}, or all"
+                f"there is no result {name!r} to reproduce; choose from {', '.join(RESULTS)}, "
+                "or all"
             )
     return list(dict.fromkeys(names))
 
@@ -59,7 +60,11 @@ def chosen(names: Sequence[str]) -> list[str]:
 def experiment(
     name: str, quick: bool, authors: Path | None = None, overrides: Sequence[str] = ()
 ) -> Scenario:
-    """The scenario of a result; with `quick` the smaller options that it names itself, unless --set says otherwise."""
+    """The scenario of a result.
+
+    With `quick`, the smaller options in its table study.quick replace the others, except those
+    that an override sets.
+    """
     scenario = load_scenario(scenario_path(f"paper/{name}"), overrides)
     study = scenario.study
     if study is None:
@@ -68,9 +73,9 @@ def experiment(
         )
     options = study.options
     smaller = options.pop("quick", None) or {}
-    given = {setting.partition("=")[0].strip() for setting in overrides}
+    set_by_hand = {setting.partition("=")[0].strip() for setting in overrides}
     options |= {
-        key: value for key, value in smaller.items() if quick and f"study.{key}" not in given
+        key: value for key, value in smaller.items() if quick and f"study.{key}" not in set_by_hand
     }
     if authors is not None and study.name in WITH_PUBLISHED:
         options |= {
@@ -90,10 +95,10 @@ def reproduce(
     overrides: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> tuple[list[Reproduced], dict[str, str]]:
-    """Makes the results one after the other. The store in `folder` keeps every finished task.
+    """Makes the results one after another; the store in `folder` keeps every finished task.
 
-    The second part names the results that could not be made, and why: a missing data set does not
-    stop the others.
+    The second value names the results that failed, with the reason: one missing data set does not
+    stop the other results.
     """
     if authors is not None and not any(authors.glob("*.pt")):
         raise InputError(f"{authors} has no published weights (.pt files)")
@@ -114,9 +119,6 @@ def reproduce(
 
 
 def plain(auction: str) -> str:
-    """An auction's name for people: whose weights it has where that is the question."""
-    return (
-        f"{auction.removeprefix(PUBLISHED)} (published weights)"
-        if auction.startswith(PUBLISHED)
-        else auction
-    )
+    """An auction's name for people; published weights are named after it."""
+    name = auction.removeprefix(PUBLISHED)
+    return name if name == auction else f"{name} (published weights)"

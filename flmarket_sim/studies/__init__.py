@@ -1,1 +1,1 @@
-"""Studies: questions asked of a market many times over."""
+"""Studies: questions about a market, each answered by many tasks."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -13,13 +14,13 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import estimate
 from flmarket_sim.strategy.coalitions import coalition, false_names
-from flmarket_sim.strategy.search_effort import effort_of
 from flmarket_sim.studies.study import (
+    Auctions,
     Count,
     Finding,
-    Names,
     Plot,
     Row,
+    SearchEffort,
     Work,
     markets,
     melted,
@@ -30,23 +31,15 @@ Sizes = Annotated[Sequence[Annotated[int, Field(ge=1)]], Field(min_length=1)]
 Several = Annotated[Sequence[Annotated[int, Field(ge=2)]], Field(min_length=1)]
 
 
+@dataclass(frozen=True)
 class CoalitionStudy:
     """What k bidders gain by bidding as one, against what the same k gain if each lies alone."""
 
     name = "coalition"
-
-    def __init__(
-        self,
-        auctions: Names,
-        sizes: Sizes = (1, 2, 3, 5),
-        profiles: Count = 60,
-        effort: str = "quick",
-    ) -> None:
-        effort_of(effort)
-        for name in auctions:
-            named(name)
-        self.auctions, self.sizes = list(auctions), list(sizes)
-        self.settings = {"profiles": profiles, "effort": effort}
+    auctions: Auctions
+    sizes: Sizes = (1, 2, 3, 5)
+    profiles: Count = 60
+    effort: SearchEffort = "quick"
 
     def tasks(self, scenario: Scenario) -> list[Work]:
         if max(self.sizes) > scenario.market.bidders:
@@ -55,7 +48,7 @@ class CoalitionStudy:
                 f"{scenario.market.bidders}"
             )
         return [
-            {"auction": name, "members": size} | self.settings
+            {"auction": name, "members": size, "profiles": self.profiles, "effort": self.effort}
             for name in self.auctions
             for size in self.sizes
         ]
@@ -93,23 +86,19 @@ class CoalitionStudy:
         return Finding(rows, plot, sentences)
 
 
+@dataclass(frozen=True)
 class FalseNamesStudy:
     """What an owner gains by appearing under several names, truthful about each part or not."""
 
     name = "false-names"
-
-    def __init__(
-        self, auctions: Names, names: Several = (2, 3), profiles: Count = 60, effort: str = "quick"
-    ) -> None:
-        effort_of(effort)
-        for name in auctions:
-            named(name)
-        self.auctions, self.names = list(auctions), list(names)
-        self.settings = {"profiles": profiles, "effort": effort}
+    auctions: Auctions
+    names: Several = (2, 3)
+    profiles: Count = 60
+    effort: SearchEffort = "quick"
 
     def tasks(self, scenario: Scenario) -> list[Work]:
         return [
-            {"auction": name, "names": number} | self.settings
+            {"auction": name, "names": number, "profiles": self.profiles, "effort": self.effort}
             for name in self.auctions
             for number in self.names
         ]

@@ -1,34 +1,39 @@
-"""Owners who learn to bid from their own payoffs: what they come to ask, and whether it pays."""
+"""Owners who learn to bid from their own payoffs: the prices they learn to ask, and the gain."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
-from flmarket_sim.auctions import named
 from flmarket_sim.eventlog import sql
 from flmarket_sim.experiments.market_runs import auction_table, changed, ran
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import from_seeds
-from flmarket_sim.studies.study import Count, Finding, Names, Plot, Row, Work, spread
+from flmarket_sim.studies.study import Auctions, Count, Finding, Names, Plot, Row, Work, spread
 
-# the factor of the truth that a bid asks: of what she offers, not of all that she has; a person once, however many names
-ASKED = """
-WITH told AS (
-    SELECT bid.round, bid.value AS asked, o.rate * bid.data_size * CASE o.family
-        WHEN 'linear' THEN 2 * bid.privacy_budget WHEN 'quadratic' THEN bid.privacy_budget ** 2
-        WHEN 'sqrt' THEN 2 * sqrt(bid.privacy_budget) WHEN 'exponential' THEN exp(bid.privacy_budget) - 1
+# The price of a bid over the true value of what the bid offers, which may be less than all that
+# the owner has. An owner with several names counts once.
+PRICES = """
+WITH report AS (
+    SELECT bid.round, bid.value AS price, o.rate * bid.data_size * CASE o.family
+        WHEN 'linear' THEN 2 * bid.privacy_budget
+        WHEN 'quadratic' THEN bid.privacy_budget ** 2
+        WHEN 'sqrt' THEN 2 * sqrt(bid.privacy_budget)
+        WHEN 'exponential' THEN exp(bid.privacy_budget) - 1
         ELSE o.privacy_budget * o.data_size / bid.data_size END AS worth,
         bid.privacy_budget / bid.true_privacy_budget AS budget_share
     FROM bid JOIN owners o ON o.owner = bid.sender WHERE bid.behaviour IS NOT NULL)
-SELECT round, avg(ln(asked / worth)) AS log_factor, avg(budget_share) AS budget_share FROM told GROUP BY round ORDER BY round
+SELECT round, avg(ln(price / worth)) AS log_factor, avg(budget_share) AS budget_share
+FROM report GROUP BY round ORDER BY round
 """
 EARNED = """
-SELECT round, sum(utility) AS got, sum(truthful_utility) AS honest FROM counterfactual GROUP BY round ORDER BY round
+SELECT round, sum(utility) AS earned, sum(truthful_utility) AS honest
+FROM counterfactual GROUP BY round ORDER BY round
 """
 ROUNDS = "SELECT round, budget, bound_of_data, valid FROM rounds ORDER BY round"
 
@@ -37,34 +42,26 @@ MEASURES = ("asked_factor", "budget_share", "advantage", "bound_of_data")
 Columns = dict[str, list[Any]]
 
 
+@dataclass(frozen=True)
 class Learners:
-    """All owners learn, against each mechanism; the rounds are cut into `blocks`. Intervals are over seeds."""
+    """All owners learn, against each mechanism.
+
+    The study cuts the rounds into `blocks`; intervals are over seeds.
+    """
 
     name = "learners"
-
-    def __init__(
-        self,
-        auctions: Names,
-        behaviours: Names = ("exp3", "bandit"),
-        blocks: Count = 10,
-        seeds: Count = 4,
-        share: Annotated[float, Field(gt=0, le=1)] = 1.0,
-        options: dict[str, Any] | None = None,
-    ) -> None:
-        for name in auctions:
-            named(name)
-        self.auctions, self.behaviours, self.blocks, self.seeds = (
-            list(auctions),
-            list(behaviours),
-            blocks,
-            seeds,
-        )
-        self.share, self.options = share, options or {}
+    auctions: Auctions
+    behaviours: Names = ("exp3", "bandit")
+    blocks: Count = 10
+    seeds: Count = 4
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    options: dict[str, Any] | None = None
 
     def tasks(self, scenario: Scenario) -> list[Work]:
+        options = self.options or {}
         return [
             {"auction": name, "seed": seed, "blocks": self.blocks}
-            | {"behaviour": {"name": learner, "share": self.share, **self.options.get(learner, {})}}
+            | {"behaviour": {"name": learner, "share": self.share, **options.get(learner, {})}}
             for name in self.auctions
             for learner in self.behaviours
             for seed in range(scenario.seed, scenario.seed + self.seeds)
@@ -112,7 +109,9 @@ def _sentence(row: Row) -> str:
 
 def _blocks(folder: Path, rounds: int, blocks: int) -> Iterator[Row]:
     """The measures of a run in each block of its rounds."""
-    asked, earned, each = (sql(folder, query).to_pydict() for query in (ASKED, EARNED, ROUNDS))
+    prices, utilities, market = (
+        sql(folder, query).to_pydict() for query in (PRICES, EARNED, ROUNDS)
+    )
     for block in range(blocks):
         begin, end = block * rounds // blocks, (block + 1) * rounds // blocks
 
@@ -120,12 +119,12 @@ def _blocks(folder: Path, rounds: int, blocks: int) -> Iterator[Row]:
             pairs = zip(table["round"], table[column], strict=True)
             return np.array([value for number, value in pairs if begin <= number < end], float)
 
-        gained = part(earned, "got").sum() - part(earned, "honest").sum()
-        bound = part(each, "bound_of_data")[part(each, "valid") > 0]
+        gained = part(utilities, "earned").sum() - part(utilities, "honest").sum()
+        bound = part(market, "bound_of_data")[part(market, "valid") > 0]
         yield {
             "rounds_until": end,
-            "asked_factor": float(np.exp(part(asked, "log_factor").mean())),
-            "budget_share": float(part(asked, "budget_share").mean()),
-            "advantage": float(gained / part(each, "budget").sum()),
+            "asked_factor": float(np.exp(part(prices, "log_factor").mean())),
+            "budget_share": float(part(prices, "budget_share").mean()),
+            "advantage": float(gained / part(market, "budget").sum()),
             "bound_of_data": float(bound.mean()) if len(bound) else float("nan"),
         }

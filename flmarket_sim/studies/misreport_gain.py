@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from flmarket_sim.auctions import named
@@ -9,10 +11,20 @@ from flmarket_sim.owners.population import draw_markets
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import estimate
 from flmarket_sim.strategy.probe import probe
-from flmarket_sim.strategy.search_effort import effort_of
-from flmarket_sim.studies.study import Count, Factors, Finding, Names, Plot, Row, Work, spread
+from flmarket_sim.studies.study import (
+    Auctions,
+    Count,
+    Factors,
+    Finding,
+    Plot,
+    Row,
+    SearchEffort,
+    Work,
+    spread,
+)
 
 
+@dataclass(frozen=True)
 class MisreportGain:
     """The best misreport found for every owner, at several budget factors.
 
@@ -20,19 +32,10 @@ class MisreportGain:
     """
 
     name = "misreport-gain"
-
-    def __init__(
-        self,
-        auctions: Names,
-        factors: Factors = (0.1, 0.3, 0.5, 1.0, 1.5, 2.0),
-        profiles: Count = 100,
-        effort: str = "standard",
-    ) -> None:
-        effort_of(effort)
-        for name in auctions:
-            named(name)
-        self.auctions, self.factors = list(auctions), list(factors)
-        self.profiles, self.effort = profiles, effort
+    auctions: Auctions
+    factors: Factors = (0.1, 0.3, 0.5, 1.0, 1.5, 2.0)
+    profiles: Count = 100
+    effort: SearchEffort = "standard"
 
     def tasks(self, scenario: Scenario) -> list[Work]:
         return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -12,13 +13,13 @@ from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import estimate
 from flmarket_sim.strategy.market_effects import effects_of
 from flmarket_sim.strategy.rest_points import CYCLE, REST, UNSETTLED, best_response_dynamics
-from flmarket_sim.strategy.search_effort import effort_of
 from flmarket_sim.studies.study import (
+    Auctions,
     Count,
     Finding,
-    Names,
     Plot,
     Row,
+    SearchEffort,
     Work,
     markets,
     melted,
@@ -26,6 +27,7 @@ from flmarket_sim.studies.study import (
 )
 
 
+@dataclass(frozen=True)
 class RestPoint:
     """Iterated best response until no owner gains more than `threshold`.
 
@@ -33,28 +35,20 @@ class RestPoint:
     """
 
     name = "rest-point"
-
-    def __init__(
-        self,
-        auctions: Names,
-        profiles: Count = 100,
-        effort: str = "quick",
-        threshold: Annotated[float, Field(gt=0)] = 0.01,
-        max_sweeps: Count = 30,
-    ) -> None:
-        effort_of(effort)
-        for name in auctions:
-            named(name)
-        self.auctions, self.max_sweeps = list(auctions), max_sweeps
-        self.settings = {
-            "profiles": profiles,
-            "effort": effort,
-            "threshold": threshold,
-            "max_sweeps": max_sweeps,
-        }
+    auctions: Auctions
+    profiles: Count = 100
+    effort: SearchEffort = "quick"
+    threshold: Annotated[float, Field(gt=0)] = 0.01
+    max_sweeps: Count = 30
 
     def tasks(self, scenario: Scenario) -> list[Work]:
-        return [{"auction": name} | self.settings for name in self.auctions]
+        settings = {
+            "profiles": self.profiles,
+            "effort": self.effort,
+            "threshold": self.threshold,
+            "max_sweeps": self.max_sweeps,
+        }
+        return [{"auction": name} | settings for name in self.auctions]
 
     @staticmethod
     def measure(scenario: Scenario, work: Work) -> list[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -13,11 +14,12 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import from_seeds
 from flmarket_sim.strategy.arbitrage import price_of_the_same
-from flmarket_sim.studies.study import Count, Finding, Names, Plot, Row, Work, markets, spread
+from flmarket_sim.studies.study import Auctions, Count, Finding, Plot, Row, Work, markets, spread
 
 Several = Annotated[Sequence[Annotated[int, Field(ge=2)]], Field(min_length=1)]
 
 
+@dataclass(frozen=True)
 class Arbitrage:
     """The money that k purchases need for the mean error of one purchase.
 
@@ -26,22 +28,22 @@ class Arbitrage:
     """
 
     name = "arbitrage"
+    auctions: Auctions
+    purchases: Several = (2, 4)
+    profiles: Count = 400
+    groups: Count = 8
 
-    def __init__(
-        self, auctions: Names, purchases: Several = (2, 4), profiles: Count = 400, groups: Count = 8
-    ) -> None:
-        for name in auctions:
-            named(name)
-        if groups > profiles:
+    def __post_init__(self) -> None:
+        if self.groups > self.profiles:
             raise InputError(
-                f"{groups} groups need as many markets at least; study.profiles is {profiles}"
+                f"{self.groups} groups need as many markets at least; "
+                f"study.profiles is {self.profiles}"
             )
-        self.auctions, self.purchases = list(auctions), list(purchases)
-        self.settings = {"profiles": profiles, "groups": groups}
 
     def tasks(self, scenario: Scenario) -> list[Work]:
         return [
-            {"auction": name, "owners": owners, "purchases": count} | self.settings
+            {"auction": name, "owners": owners, "purchases": count}
+            | {"profiles": self.profiles, "groups": self.groups}
             for name in self.auctions
             for owners in ("remember", "forget")
             for count in self.purchases

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from flmarket_sim.auctions import named
 from flmarket_sim.experiments.market_runs import auction_table, changed, load_data
 from flmarket_sim.market.simulation import rounds_only
 from flmarket_sim.scenario.model import Probability, Scenario
 from flmarket_sim.statistics import from_seeds
-from flmarket_sim.studies.study import Count, Finding, Names, Plot, Row, Work, spread
+from flmarket_sim.studies.study import Auctions, Count, Finding, Plot, Row, Work, spread
 
 MEASURES = (
     "error_bound",
@@ -27,6 +27,7 @@ MEASURES = (
 )
 
 
+@dataclass(frozen=True)
 class StrategicShare:
     """Error, accuracy, spending and owners' surplus as the share of owners with a behaviour grows.
 
@@ -34,24 +35,16 @@ class StrategicShare:
     """
 
     name = "strategic-share"
-
-    def __init__(
-        self,
-        auctions: Names,
-        behaviour: str = "best-response",
-        shares: Annotated[Sequence[Probability], Field(min_length=1)] = (0.0, 0.25, 0.5, 0.75, 1.0),
-        seeds: Count = 5,
-        options: dict[str, Any] | None = None,
-    ) -> None:
-        for name in auctions:
-            named(name)
-        self.auctions, self.shares, self.seeds = list(auctions), list(shares), seeds
-        self.behaviour, self.options = behaviour, options or {}
+    auctions: Auctions
+    behaviour: str = "best-response"
+    shares: Annotated[Sequence[Probability], Field(min_length=1)] = (0.0, 0.25, 0.5, 0.75, 1.0)
+    seeds: Count = 5
+    options: dict[str, Any] | None = None
 
     def tasks(self, scenario: Scenario) -> list[Work]:
         return [
             {"auction": name, "share": share, "seed": seed}
-            | {"behaviour": {"name": self.behaviour, "share": share, **self.options}}
+            | {"behaviour": {"name": self.behaviour, "share": share, **(self.options or {})}}
             for seed in range(scenario.seed, scenario.seed + self.seeds)
             for name in self.auctions
             for share in self.shares
@@ -93,7 +86,7 @@ class StrategicShare:
 
 
 def _column(rows: list[Row], name: str) -> NDArray[np.float64]:
-    """A column as numbers, nan where it says nothing."""
+    """A column as numbers, nan where it is empty."""
     return np.array([row[name] for row in rows], float)
 
 

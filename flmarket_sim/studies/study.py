@@ -14,17 +14,34 @@ from typing import Annotated, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from flmarket_sim.auctions import named
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.population import draw_markets
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import Estimate
+from flmarket_sim.strategy.search_effort import effort_of
 
 Progress = Callable[[int, int], None]
 Row = dict[str, Any]
 Work = dict[str, Any]
+
+
+def _with_auctions(names: Sequence[str]) -> Sequence[str]:
+    for name in names:
+        named(name)  # a name that is unknown stops the study before it runs
+    return names
+
+
+def _with_effort(name: str) -> str:
+    effort_of(name)
+    return name
+
+
 Names = Annotated[Sequence[str], Field(min_length=1)]
+Auctions = Annotated[Names, AfterValidator(_with_auctions)]
+SearchEffort = Annotated[str, AfterValidator(_with_effort)]
 Count = Annotated[int, Field(ge=1, le=10**6)]
 Factors = Annotated[Sequence[Annotated[float, Field(gt=0)]], Field(min_length=1)]
 
@@ -34,8 +51,8 @@ class Plot:
     """A figure of a finding's rows: `y` over `x`, one line (or group of bars) for each `group`.
 
     `y` names a column; where it is an estimate, columns `y`_low and `y`_high hold its interval.
-    `level` draws a horizontal line. `panel` names a column: each of its values has a panel. `top`
-    ends the vertical axis, whatever lies above.
+    `level` draws a horizontal line. `panel` names a column: each of its values has a panel. The
+    vertical axis ends at `top`, even if values lie above it.
     """
 
     x: str
@@ -65,7 +82,7 @@ class Finding:
 
 
 class Study(Protocol):
-    """A question that is asked of a market many times over."""
+    """A question about a market, answered by many tasks."""
 
     name: str
 

@@ -1,7 +1,8 @@
-"""The tables and figures of docs/findings.md: `python -m docs.findings [NAME...] [--authors DIR]` runs studies and writes them anew.
+"""The tables and figures of docs/findings.md.
 
-Each study of scenarios/studies/ goes to docs/findings/NAME.png and .json, and its table between the marks of the page. With --authors,
-the directory of the paper's published weights, the two studies that ask about them are run on those files too.
+`python -m docs.findings [NAME...] [--authors DIR]` runs studies of scenarios/studies/. Each study
+goes to docs/findings/NAME.png and .json, and its table between the marks of the page. --authors
+names the directory of the weights that the paper's authors published; two studies measure them.
 """
 
 from __future__ import annotations
@@ -18,18 +19,17 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from flmarket_sim.report.study_folder import shown
+from flmarket_sim.report.study_folder import cells_of
 
 HERE = Path(__file__).parent
-PAGE, KEPT = HERE / "findings.md", HERE / "findings"
+PAGE, RESULTS = HERE / "findings.md", HERE / "findings"
 PUBLISHED = {
     "dm-reg_opt_nslkdd_iid.pt": "dm-regretnet",
     "8-reg_nslkdd_iid.pt": "m-regretnet",
     "reg_nslkdd_iid.pt": "regretnet",
 }
-STUDIES: dict[
-    str, tuple[str, bool]
-] = {  # name on the page: scenario, whether it is asked of the authors' weights
+# Name on the page: scenario, and whether it measures the weights that the authors published.
+STUDIES: dict[str, tuple[str, bool]] = {
     "single-minded": ("single-minded", False),
     "misreport-gain": ("misreport-gain", False),
     "misreport-gain-published": ("misreport-gain", True),
@@ -42,9 +42,8 @@ STUDIES: dict[
     "false-names": ("false-names", False),
     "arbitrage": ("arbitrage", False),
 }
-COLUMNS: dict[
-    str, tuple[str, ...]
-] = {  # what the page shows of a wide table; the rest is in the study's own files
+# The columns of wide tables that the page has; the study's own files have all of them.
+COLUMNS: dict[str, tuple[str, ...]] = {
     "rest-point": (
         "auction",
         "rest",
@@ -78,7 +77,7 @@ COLUMNS: dict[
 
 
 def run(name: str, authors: Path | None) -> None:
-    """Runs a study and keeps its figure, rows for people, and what it said."""
+    """Runs a study, and stores its figure, its rows for people and its sentences."""
     scenario, published = STUDIES[name]
     settings: list[str] = []
     if published:
@@ -107,17 +106,22 @@ def run(name: str, authors: Path | None) -> None:
         )
         seconds = round(time.perf_counter() - began, 1)
         facts = json.loads((out / "study.json").read_text())
-        rows = shown(pq.read_table(out / "rows.parquet").to_pylist())
-        KEPT.mkdir(exist_ok=True)
-        shutil.copy(out / "figure.png", KEPT / f"{name}.png")
+        rows = cells_of(pq.read_table(out / "rows.parquet").to_pylist())
+        RESULTS.mkdir(exist_ok=True)
+        shutil.copy(out / "figure.png", RESULTS / f"{name}.png")
         named = [re.sub(r"@\S*/([^/\s]+)\.pt", r"@\1", sentence) for sentence in facts["sentences"]]
-        kept = {"seconds": seconds, "sentences": named, "rows": rows}
-        (KEPT / f"{name}.json").write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+        result = {"seconds": seconds, "sentences": named, "rows": rows}
+        (RESULTS / f"{name}.json").write_text(
+            json.dumps(result, indent=1, ensure_ascii=False) + "\n"
+        )
         print(f"{name}: {seconds} s")
 
 
 def by_budget(rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    """A row an auction, a column a budget factor: gain / cost with its interval, and the share of owners who gain more than 1 %."""
+    """A row for each auction, a column for each budget factor.
+
+    A cell has gain / cost with its interval, and the share of owners who gain more than 1 %.
+    """
     wide: dict[str, dict[str, str]] = {}
     for row in rows:
         cell = f"{row['gain over cost']}; {float(row['share gaining'].split()[0]):.0%}"
@@ -128,9 +132,9 @@ def by_budget(rows: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def table(name: str) -> str:
-    """A study's rows in Markdown, with what it said below."""
-    kept = json.loads((KEPT / f"{name}.json").read_text())
-    rows = kept["rows"]
+    """A study's rows in Markdown, with its seconds below."""
+    result = json.loads((RESULTS / f"{name}.json").read_text())
+    rows = result["rows"]
     if name.startswith("learners"):  # the last block of rounds of each
         last = {(row["auction"], row["behaviour"]): row for row in rows}
         rows = list(last.values())
@@ -139,15 +143,15 @@ def table(name: str) -> str:
     heads = COLUMNS.get(STUDIES[name][0], tuple(rows[0]))
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     lines += ["| " + " | ".join(row[head] for head in heads) + " |" for row in rows]
-    return "\n".join(lines) + f"\n\n({kept['seconds']:.0f} s)"
+    return "\n".join(lines) + f"\n\n({result['seconds']:.0f} s)"
 
 
 def page(text: str) -> str:
-    """The page with every marked table made from what is kept."""
+    """The page, with every marked table made from the stored results."""
     marks = re.compile(
         r"(<!-- made by docs\.findings: ([\w-]+) -->\n)(?:(?!<!-- ).*\n)*(<!-- end -->)"
     )
-    return marks.sub(lambda found: f"{found[1]}{table(found[2])}\n{found[3]}", text)
+    return marks.sub(lambda mark: f"{mark[1]}{table(mark[2])}\n{mark[3]}", text)
 
 
 if __name__ == "__main__":
@@ -157,7 +161,7 @@ if __name__ == "__main__":
         "--authors", type=Path, help="directory of the authors' published .pt files"
     )
     parser.add_argument(
-        "--page", action="store_true", help="only put the kept tables into the page"
+        "--page", action="store_true", help="only put the stored tables into the page"
     )
     arguments = parser.parse_args()
     for name in [] if arguments.page else arguments.names or STUDIES:

@@ -1,4 +1,4 @@
-"""The table of event kinds in docs/event-log.md, made from the schema: `python -m docs.kinds` writes it anew."""
+"""The table of event kinds in docs/event-log.md; `python -m docs.kinds` makes it from the schema."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def table() -> str:
             f"{name}: {', '.join(f'{sender} to {receiver}' for sender, receiver in PARTIES[name])}"
         )
         for column in columns:
-            shown = "name" if column.names is not None else str(column.type)
+            column_type = "name" if column.names is not None else str(column.type)
             values = f" ({', '.join(column.names)})" if column.names else ""
             seen = ", ".join(seen_by(name, column)) or "nobody"
             lines.append(
-                f"| {kind} | {column.name} | {shown} | {seen} | {column.meaning}{values} |"
+                f"| {kind} | {column.name} | {column_type} | {seen} | {column.meaning}{values} |"
             )
             kind = ""
     return "\n".join(lines)
 
 
 def page(text: str) -> str:
-    return BETWEEN.sub(lambda found: found[1] + table() + found[2], text)
+    return BETWEEN.sub(lambda mark: mark[1] + table() + mark[2], text)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""An audit for people: a table of verdicts, then what was refuted and what else owners can do, as small markets."""
+"""An audit for people: a table of verdicts, then small markets.
+
+The markets show what was refuted and what else owners can gain.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from rich.text import Text
 
 from flmarket_sim.testing import AuditReport, Counterexample, Verdict
 
-SAID = {"contract": "contract", "guarantee": "guaranteed", "claim": "claimed", "": "-"}
+PROMISES = {"contract": "contract", "guarantee": "guaranteed", "claim": "claimed", "": "-"}
 SHORT = {
     "budget_feasible": "budget feasible",
     "individually_rational": "ind. rational",
@@ -37,17 +40,11 @@ def render(name: str, report: AuditReport) -> RenderableType:
         Text(f"{name}: audited in markets of {sizes} owners, effort {report.effort}"),
         *tables(report),
     ]
-    parts += [
-        _shown(verdict)
-        for verdict in report.verdicts
-        if verdict.held is False and _worth_a_market(verdict)
-    ]
-    told = [
-        verdict
-        for verdict in report.verdicts
-        if verdict.held is False and not _worth_a_market(verdict)
-    ]
-    for verdict in told:
+    failures = [verdict for verdict in report.verdicts if verdict.held is False]
+    parts += [_refutation(verdict) for verdict in failures if _worth_a_market(verdict)]
+    for verdict in failures:
+        if _worth_a_market(verdict):
+            continue
         parts.append(Text(verdict.sentence(), style="yellow"))
         parts.append(
             Padding(
@@ -69,14 +66,14 @@ def _worth_a_market(verdict: Verdict) -> bool:
 
 
 def tables(report: AuditReport) -> list[Table]:
-    """What the contract asks of every auction; what it promises, by class of owners."""
-    asked = _table("the contract asks", "that is", "found", "markets")
+    """What the contract demands of every auction; what an auction promises, by class of owners."""
+    contract = _table("the contract asks", "that is", "found", "markets")
     promised = _table("property", "owners", "said", "found", "markets", "worst")
     for verdict in report.verdicts:
-        found = Text(verdict.outcome, style=STYLES[verdict.outcome])
+        outcome = Text(verdict.outcome, style=STYLES[verdict.outcome])
         markets = f"{verdict.markets:,}" if verdict.held is not None else ""
         if verdict.owners == "all":
-            asked.add_row(verdict.name, Text(verdict.statement), found, markets)
+            contract.add_row(verdict.name, Text(verdict.statement), outcome, markets)
             continue
         worst = (
             f"{verdict.worst:.3g} {SHORT.get(verdict.unit, verdict.unit)}"
@@ -84,18 +81,18 @@ def tables(report: AuditReport) -> list[Table]:
             else ""
         )
         name = SHORT.get(verdict.name, verdict.name)
-        promised.add_row(name, verdict.owners, SAID[verdict.promised], found, markets, worst)
-    return [asked, promised]
+        promised.add_row(name, verdict.owners, PROMISES[verdict.promised], outcome, markets, worst)
+    return [contract, promised]
 
 
 def _table(*headings: str) -> Table:
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in headings:
-        shown.add_column(heading, justify="right" if heading in ("markets", "worst") else "left")
-    return shown
+        table.add_column(heading, justify="right" if heading in ("markets", "worst") else "left")
+    return table
 
 
-def _shown(verdict: Verdict) -> RenderableType:
+def _refutation(verdict: Verdict) -> RenderableType:
     style = STYLES[verdict.outcome]
     parts: list[RenderableType] = [Text(verdict.sentence(), style=style)]
     if verdict.counterexample is None:
@@ -107,13 +104,13 @@ def _shown(verdict: Verdict) -> RenderableType:
 
 def market(example: Counterexample) -> RenderableType:
     """One small market: who the owners are, what happens, and that in words."""
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), caption_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), caption_justify="left")
     for heading in example.headings():
         label, colon, what = heading.partition(": ")
-        shown.add_column(
+        table.add_column(
             f"{label}\n{what}" if colon else f"\n{heading}",
             justify="left" if heading == "family" else "right",
         )
     for i, row in enumerate(example.rows()):
-        shown.add_row(*row, style="bold" if i == example.case.owner else "")
-    return Group(Text(example.caption()), shown, Text(example.story))
+        table.add_row(*row, style="bold" if i == example.case.owner else "")
+    return Group(Text(example.caption()), table, Text(example.story))

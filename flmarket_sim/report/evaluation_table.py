@@ -31,19 +31,21 @@ def factors(text: str) -> list[float] | None:
         low, high, step = numbers
         if (high - low) / step > MOST_FACTORS:
             raise InputError(
-                f"budgets {text!r} are {(high - low) / step:,.0f} factors; {MOST_FACTORS:,} are the most"
+                f"budgets {text!r} are {(high - low) / step:,.0f} factors; "
+                f"{MOST_FACTORS:,} are the most"
             )
         return [round(low + k * step, 10) for k in range(int((high - low) / step + 1e-9) + 1)]
     raise InputError(
-        f"budgets must be low:high:step with 0 < low <= high and step > 0, one number, or 'uniform'; got {text!r}"
+        "budgets must be low:high:step with 0 < low <= high and step > 0, one number, or "
+        f"'uniform'; got {text!r}"
     )
 
 
 def table(scores: list[Score]) -> Table:
-    """For a terminal of 80 columns; everything else is in the JSON.
+    """A table for a terminal of 80 columns; the JSON has all numbers.
 
-    "no sale" is the share of markets in which nothing was bought (shown if there are any), "/ best" the error relative
-    to first-best.
+    The column "no sale" is the share of markets in which nothing was bought; it appears only if
+    there are such markets. "/ best" is the error over the first-best error.
     """
     searched, failed = scores[0].regret is not None, any(score.invalid_rate > 0 for score in scores)
     columns: dict[str, Callable[[Score], str]] = {
@@ -57,23 +59,23 @@ def table(scores: list[Score]) -> Table:
     if searched:
         del columns["spent"]
         columns["regret"] = lambda s: f"{s.regret:.3f} ± {s.regret_half_width:.3f}"
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
-    shown.add_column("budget", justify="right", no_wrap=True)
-    shown.add_column("auction", overflow="fold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
+    table.add_column("budget", justify="right", no_wrap=True)
+    table.add_column("auction", overflow="fold")
     for head in columns:
-        shown.add_column(head, justify="right", no_wrap=True)
+        table.add_column(head, justify="right", no_wrap=True)
     last = None
     for score in scores:
         if last is not None and last != score.budget_factor:
-            shown.add_section()
+            table.add_section()
         budget = "" if last == score.budget_factor else score.budget_factor
-        shown.add_row(
+        table.add_row(
             budget,
             Text(AuctionName.parse(score.auction).label),
             *(cell(score) for cell in columns.values()),
         )
         last = score.budget_factor
-    return shown
+    return table
 
 
 def draw(scores: list[Score], path: Path) -> None:
@@ -86,18 +88,18 @@ def draw(scores: list[Score], path: Path) -> None:
         raise InputError("a figure needs several budget factors: --budgets low:high:step") from None
     with figures.axes(path) as axis:
         for place, name in enumerate(dict.fromkeys(score.auction for score in scores)):
-            mine = [score for score in scores if score.auction == name]
+            of_auction = [score for score in scores if score.auction == name]
             colour = figures.COLOURS[place % len(figures.COLOURS)]
             axis.plot(
                 by_factor,
-                [s.error_bound for s in mine],
+                [s.error_bound for s in of_auction],
                 marker="o",
                 markersize=3,
                 color=colour,
                 label=AuctionName.parse(name).label,
             )
-            low = [score.error_bound - score.error_half_width for score in mine]
-            high = [score.error_bound + score.error_half_width for score in mine]
+            low = [score.error_bound - score.error_half_width for score in of_auction]
+            high = [score.error_bound + score.error_half_width for score in of_auction]
             axis.fill_between(by_factor, low, high, color=colour, alpha=0.15, linewidth=0)
         floor = [
             next(s.first_best for s in scores if float(s.budget_factor) == factor)

@@ -1,4 +1,4 @@
-"""Every figure in one style: colour-blind safe, quiet, vector or PNG by the file's name."""
+"""All figures have one style with colours for the colour-blind; the suffix is the format."""
 
 from __future__ import annotations
 
@@ -12,24 +12,17 @@ import numpy as np
 from flmarket_sim.errors import InputError
 from flmarket_sim.studies.study import Plot
 
-COLOURS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#000000",
-    "#999999",
-)  # Okabe and Ito
-FLOOR = "first-best"  # a bound, not a mechanism: drawn dashed
-VARIANT = " (published weights)"  # drawn like its namesake, dotted
+COLOURS = (  # Okabe and Ito
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999",
+)  # fmt: skip
+FLOOR = "first-best"  # a bound and not a mechanism: drawn dashed
+VARIANT = " (published weights)"  # drawn like the auction of the same name, but dotted
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 @contextmanager
 def axes(path: Path | None, size: tuple[float, float] = (6.5, 4.2)) -> Iterator[Any]:
-    """An axis to draw on; the figure goes to `path` (.png, .svg or .pdf), and is closed in any case."""
+    """An axis to draw on. The figure is written to `path` (.png, .svg or .pdf), then closed."""
     with panels(path, 1, size) as (axis,):
         yield axis
 
@@ -38,7 +31,7 @@ def axes(path: Path | None, size: tuple[float, float] = (6.5, 4.2)) -> Iterator[
 def panels(
     path: Path | None, count: int, size: tuple[float, float], columns: int = 2
 ) -> Iterator[list[Any]]:
-    """Several axes with common scales and one legend, two in a row unless said otherwise; `size` is the whole figure's."""
+    """Several axes with common scales and one legend; `size` is that of the whole figure."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -91,26 +84,31 @@ def panels(
 
 
 def draw(rows: list[dict[str, Any]], plot: Plot, path: Path) -> None:
-    """Rows as lines with bands, or as groups of bars with whiskers; a panel for each value of the plot's panel column."""
+    """Draws rows as lines with bands, or as groups of bars with whiskers.
+
+    Each value of the plot's panel column has a panel.
+    """
     groups = list(dict.fromkeys(row[plot.group] for row in rows))
-    shown: list[Any] = (
+    titles: list[Any] = (
         [None] if plot.panel is None else list(dict.fromkeys(row[plot.panel] for row in rows))
     )
     many = plot.bars and len({row[plot.x] for row in rows}) > 4
     single = (8.0, 4.6) if many else (6.5, 4.4)
-    size = single if len(shown) == 1 else (9.0, 1.1 + 3.0 * -(-len(shown) // 2))
+    size = single if len(titles) == 1 else (9.0, 1.1 + 3.0 * -(-len(titles) // 2))
     columns = 1 if plot.bars else 2
-    if plot.bars and len(shown) > 1:
-        size = (9.0, 1.2 + 3.2 * len(shown))
-    with panels(path, len(shown), size, columns) as drawn:
-        for place, (axis, panel) in enumerate(zip(drawn, shown, strict=True)):
-            mine = [row for row in rows if plot.panel is None or row[plot.panel] == panel]
+    if plot.bars and len(titles) > 1:
+        size = (9.0, 1.2 + 3.2 * len(titles))
+    with panels(path, len(titles), size, columns) as axes_drawn:
+        for place, (axis, panel) in enumerate(zip(axes_drawn, titles, strict=True)):
+            in_panel = [row for row in rows if plot.panel is None or row[plot.panel] == panel]
             if plot.bars:
-                _bars(axis, mine, plot, groups, list(dict.fromkeys(row[plot.x] for row in rows)))
+                _bars(
+                    axis, in_panel, plot, groups, list(dict.fromkeys(row[plot.x] for row in rows))
+                )
             else:
-                _lines(axis, mine, plot, groups)
+                _lines(axis, in_panel, plot, groups)
             axis.set(
-                xlabel=plot.x_label if place >= len(shown) - columns else "",
+                xlabel=plot.x_label if place >= len(titles) - columns else "",
                 ylabel=plot.y_label if place % columns == 0 else "",
                 title="" if panel is None else str(panel),
             )
@@ -120,22 +118,21 @@ def draw(rows: list[dict[str, Any]], plot: Plot, path: Path) -> None:
 
 
 def _scales(axis: Any, plot: Plot, rows: list[dict[str, Any]]) -> None:
-    """Logarithms where asked for, with plain numbers on the axes."""
+    """Logarithmic axes where the plot has them, with plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     if plot.log:
         axis.set_yscale("log")
-        shown = np.array([row[plot.y] for row in rows if row[plot.y] is not None], float)
-        shown = np.minimum(shown[shown > 0], plot.top or np.inf)
-        if len(shown) and shown.max() < 200 * shown.min():
+        values = np.array([row[plot.y] for row in rows if row[plot.y] is not None], float)
+        values = np.minimum(values[values > 0], plot.top or np.inf)
+        if len(values) and values.max() < 200 * values.min():
             axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        if len(
-            shown
-        ):  # bands that reach down to 0 must not stretch the axis; panels share it, so its top is that of all of them
+        if len(values):
+            # A band that reaches down to 0 must not stretch the axis. All panels share its top.
             highs = np.array([row.get(f"{plot.y}_high") or np.nan for row in rows], float)
             axis.set_ylim(
-                0.8 * shown.min(),
-                1.2 * max(shown.max(), highs[np.isfinite(highs)].max(initial=0.0)),
+                0.8 * values.min(),
+                1.2 * max(values.max(), highs[np.isfinite(highs)].max(initial=0.0)),
             )
         axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.yaxis.set_minor_formatter(NullFormatter())
@@ -152,15 +149,13 @@ def _scales(axis: Any, plot: Plot, rows: list[dict[str, Any]]) -> None:
 
 def _lines(axis: Any, rows: list[dict[str, Any]], plot: Plot, groups: list[Any]) -> None:
     for place, group in enumerate(groups):
-        mine = sorted(
+        line_rows = sorted(
             (row for row in rows if row[plot.group] == group), key=lambda row: row[plot.x]
         )
         x, y, low, high = (
-            np.array([row.get(key, np.nan) for row in mine], float) for key in _columns(plot)
+            np.array([row.get(key, np.nan) for row in line_rows], float) for key in _columns(plot)
         )
-        if (
-            plot.log
-        ):  # a logarithm has no 0: the line ends there, instead of falling out of the figure
+        if plot.log:  # 0 has no logarithm: the line ends there, inside the figure
             y = np.where(y > 0, y, np.nan)
         colour, marker, line = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], "-"
         if (namesake := str(group).removesuffix(VARIANT)) != group and namesake in groups:
@@ -178,19 +173,19 @@ def _bars(
 ) -> None:
     width = 0.8 / len(groups)
     for place, group in enumerate(groups):
-        mine = {row[plot.x]: row for row in rows if row[plot.group] == group}
-        at = [j for j, name in enumerate(names) if name in mine]
+        by_name = {row[plot.x]: row for row in rows if row[plot.group] == group}
+        at = [j for j, name in enumerate(names) if name in by_name]
         _, y, low, high = (
             np.array(
-                [mine[names[j]].get(key, np.nan) if key != plot.x else np.nan for j in at], float
+                [by_name[names[j]].get(key, np.nan) if key != plot.x else np.nan for j in at], float
             )
             for key in _columns(plot)
         )
         whiskers = np.nan_to_num(np.stack([y - low, high - y]).clip(min=0))
         offset = (place - (len(groups) - 1) / 2) * width
         axis.bar(
-            np.array(at) + offset, y, width, yerr=whiskers, capsize=2, color=COLOURS[place % len(COLOURS)], label=str(group),
-            error_kw={"linewidth": 0.8},
+            np.array(at) + offset, y, width, yerr=whiskers, capsize=2,
+            color=COLOURS[place % len(COLOURS)], label=str(group), error_kw={"linewidth": 0.8},
         )  # fmt: skip
     axis.set_xticks(
         range(len(names)),

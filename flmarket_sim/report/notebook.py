@@ -1,4 +1,7 @@
-"""Tables and figures inside a notebook, in the style of all others. Needs IPython: the extra `notebooks`."""
+"""Tables and figures inside a notebook, in the package's style.
+
+Figures need IPython, which the extra `notebooks` installs.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,8 @@ TABLES = (pa.Table, ResultTable)
 Rows = Any  # an Arrow table, or dictionaries
 
 
-class Shown:
-    """A table for people: text where there is only text, HTML in a notebook."""
+class NotebookTable:
+    """A table for people: text in a terminal, HTML in a notebook. Cells are never markup."""
 
     def __init__(self, rows: Rows, columns: Sequence[str] = ()) -> None:
         self.rows = [dict(row) for row in (rows.to_pylist() if isinstance(rows, TABLES) else rows)]
@@ -35,30 +38,34 @@ class Shown:
         return as_html(self.rows, self.columns)
 
 
-def table(rows: Rows, columns: Sequence[str] = ()) -> Shown:
-    """Rows (dictionaries or an Arrow table) as a table, of some `columns` only if they are named.
+def table(rows: Rows, columns: Sequence[str] = ()) -> NotebookTable:
+    """Rows (dictionaries or an Arrow table) as a table of all columns, or of the named `columns`.
 
-    A number is shown with three significant digits; a column that has `_low` and `_high` beside it is shown as one cell with its interval.
+    Numbers have three significant digits. A column with `_low` and `_high` beside it becomes one
+    cell with its interval.
     """
-    return Shown(rows, columns)
+    return NotebookTable(rows, columns)
 
 
 @contextmanager
 def axes(description: str, size: tuple[float, float] = (6.5, 4.2)) -> Iterator[Any]:
-    """An axis to draw on; the figure is shown under the cell, with the description in its place where there are no pictures."""
-    with _shown(description) as path, figures.axes(path, size) as axis:
+    """An axis to draw on; the figure appears under the cell.
+
+    Where a notebook has no pictures, the description takes the figure's place.
+    """
+    with _displayed(description) as path, figures.axes(path, size) as axis:
         yield axis
 
 
 def draw(rows: list[dict[str, Any]], plot: Plot, description: str) -> None:
     """Rows as lines with bands or groups of bars, as a study draws them."""
-    with _shown(description) as path:
+    with _displayed(description) as path:
         figures.draw(rows, plot, path)
 
 
 @contextmanager
-def _shown(description: str) -> Iterator[Path]:
-    """A file for a figure, which is shown and goes."""
+def _displayed(description: str) -> Iterator[Path]:
+    """A temporary file for a figure, which is then displayed."""
     try:
         from IPython.display import display
     except ImportError:
@@ -68,11 +75,12 @@ def _shown(description: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "figure.png"
         yield path
-        display({"image/png": _small(path), "text/plain": description}, raw=True)  # type: ignore[no-untyped-call]
+        content = {"image/png": _small(path), "text/plain": description}
+        display(content, raw=True)  # type: ignore[no-untyped-call]
 
 
 def _small(path: Path) -> bytes:
-    """A figure with at most 128 colours: notebooks with their figures are kept under version control."""
+    """A figure with at most 128 colours, since notebooks are kept under version control."""
     from PIL import Image
 
     target = io.BytesIO()

@@ -1,4 +1,4 @@
-"""The privacy ledger of a run, made again from its log, and beside it what dp-accounting says."""
+"""The privacy ledger of a run, recomputed from its log, beside the account of dp-accounting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOLERANCE = 1e-9  # relative: sums of the same numbers in another order
 
 @dataclass(frozen=True)
 class Account:
-    """What one owner sold: `total` is the sum over her releases, `composed` the epsilon at the asked delta."""
+    """The sales of one owner: `total` sums her releases, `composed` is epsilon at the delta."""
 
     owner: int
     releases: int
@@ -33,7 +33,7 @@ class Account:
 
 @dataclass(frozen=True)
 class LedgerReport:
-    """The owners who sold most, and those whose line in the ledger is not what their log adds up to."""
+    """The owners who sold most, and the owners whose ledger differs from the sum of their log."""
 
     delta: float
     sellers: int
@@ -57,8 +57,11 @@ def owners_of(run: str | os.PathLike[str]) -> int:
 
 
 def releases(run: str | os.PathLike[str]) -> dict[int, list[float]]:
-    """The privacy losses that each owner sold, in order. Names of one owner have disjoint records: of what they sell in one
-    round, the largest counts (docs/event-log.md)."""
+    """The privacy losses that each owner sold, in order.
+
+    The names of one owner have disjoint records, so the largest of their losses in a round counts
+    (docs/event-log.md).
+    """
     owners = owners_of(run)
     sent = read_events(run, "gradient")
     if "privacy_loss" not in sent.column_names or sent.column("privacy_loss").null_count:
@@ -68,14 +71,14 @@ def releases(run: str | os.PathLike[str]) -> dict[int, list[float]]:
     for sender, number, buyer, loss in zip(*rows, strict=True):
         key = (sender % owners, number, buyer)
         sales[key] = max(sales.get(key, 0.0), loss)
-    found: dict[int, list[float]] = defaultdict(list)
+    by_owner: dict[int, list[float]] = defaultdict(list)
     for (owner, _, _), loss in sales.items():
-        found[owner].append(loss)
-    return dict(found)
+        by_owner[owner].append(loss)
+    return dict(by_owner)
 
 
 def read(run: str | os.PathLike[str], delta: float, top: int) -> LedgerReport:
-    """Composes what the `top` sellers sold, and compares everybody's sum with ledger.parquet where there is one."""
+    """Composes the sales of the `top` sellers, and compares all sums with ledger.parquet."""
     info = read_run(run)
     if "view" in info:
         raise InputError(f"{run} is the view of {info['view']}; the ledger is of a whole run")
@@ -85,15 +88,16 @@ def read(run: str | os.PathLike[str], delta: float, top: int) -> LedgerReport:
     checked = (Path(run) / "ledger.parquet").exists()
     if checked:
         ledger = read_ledger(run)
-        kept = ledger.column("privacy_sold").to_numpy()
+        recorded = ledger.column("privacy_sold").to_numpy()
         summed = np.zeros(owners_of(run))
-        if len(kept) != len(summed):
+        if len(recorded) != len(summed):
             raise InputError(
-                f"{Path(run) / 'ledger.parquet'} is damaged: it has {len(kept)} owners, not {len(summed)}"
+                f"{Path(run) / 'ledger.parquet'} is damaged: it has {len(recorded)} owners, "
+                f"not {len(summed)}"
             )
         for owner, total in totals.items():
             summed[owner] = total
-        wrong = np.flatnonzero(~(np.abs(kept - summed) <= TOLERANCE * (1 + summed))).tolist()
+        wrong = np.flatnonzero(~(np.abs(recorded - summed) <= TOLERANCE * (1 + summed))).tolist()
     most = sorted(totals, key=lambda owner: (-totals[owner], owner))[:top]
     accounts = [Account(o, len(sold[o]), totals[o], composed_loss(sold[o], delta)) for o in most]
     bids = read_events(run, "bid")
@@ -112,19 +116,27 @@ def render(report: LedgerReport) -> RenderableType:
             f"{account.total:.6g}",
             f"{account.composed:.6g}",
         )
-    told = f"{report.sellers:,} owners sold; the {len(report.accounts)} who sold most are shown. "
+    note = f"{report.sellers:,} owners sold; the {len(report.accounts)} who sold most are shown. "
     if report.wrong:
-        told += f"The ledger is WRONG for {len(report.wrong)} owners: {', '.join(map(str, report.wrong[:10]))}. "
+        first = ", ".join(map(str, report.wrong[:10]))
+        note += f"The ledger is WRONG for {len(report.wrong)} owners: {first}. "
     elif report.checked:
-        told += (
+        note += (
             "Everybody's line in ledger.parquet is the sum of what her gradients in the log sold. "
         )
     else:
-        told += "The run has no ledger.parquet to compare with: it has not finished, or the file is lost. "
-    told += (
-        "The sum holds whatever the losses depended on. The last column, by dp-accounting, holds for losses that do not depend on "
-        "earlier gradients: so it is with the auctions and behaviours that come with flmarket_sim, which never see one."
+        note += (
+            "The run has no ledger.parquet to compare with: it has not finished, or the file is "
+            "lost. "
+        )
+    note += (
+        "The sum holds for all losses. The last column, by dp-accounting, holds for losses that do "
+        "not depend on earlier gradients; the auctions and behaviours that come with flmarket_sim "
+        "never see a gradient."
     )
     if report.false_names:
-        told += " Some owners used several names on disjoint records: their figures are for any one record, not for all of hers."
-    return Group(table, Text(told))
+        note += (
+            " Some owners used several names on disjoint records: their figures hold for any one "
+            "record, not for all of an owner's records together."
+        )
+    return Group(table, Text(note))

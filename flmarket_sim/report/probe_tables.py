@@ -1,4 +1,4 @@
-"""A probe for people: how much lying pays, to whom, by which part of the bid, and the best lies as sentences."""
+"""A probe for people: how much misreports pay, to which owners, and the best of them in words."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from flmarket_sim.strategy.probe import NOTABLE, Probe
 from flmarket_sim.strategy.search import STAGES
 
 PARTS = {"values": "valuation", "privacy_budget": "privacy budget", "data_size": "data size"}
-SHOWN = 3
+SENTENCES = 3
 
 
 def summary(probe: Probe) -> dict[str, Any]:
-    """Everything the terminal shows, as data."""
+    """All numbers that the terminal shows, as data."""
     gain = probe.relative_gain
     families = family_names(probe.truth.family)
     false = probe.false_parts()
@@ -54,7 +54,7 @@ def summary(probe: Probe) -> dict[str, Any]:
 
 
 def by_budget(probe: Probe, factor: Any) -> list[dict[str, Any]]:
-    """Gain by budget factor (K,): one row a distinct factor."""
+    """Gain by budget factor (K,): a row for each distinct factor."""
     rows = []
     for value in np.unique(factor):
         chosen = factor == value
@@ -71,7 +71,7 @@ def by_budget(probe: Probe, factor: Any) -> list[dict[str, Any]]:
 
 
 def render(name: str, probe: Probe, factor: Any = None) -> RenderableType:
-    found = summary(probe)
+    numbers = summary(probe)
     head = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column, justify in (
         ("owners", "left"),
@@ -83,11 +83,11 @@ def render(name: str, probe: Probe, factor: Any = None) -> RenderableType:
     head.add_row(
         "all",
         f"{probe.gain.size:,}",
-        _text(found["gain_over_cost"]),
-        f"{found['share_gaining']['mean']:.0%}",
+        _text(numbers["gain_over_cost"]),
+        f"{numbers['share_gaining']['mean']:.0%}",
     )
     head.add_section()
-    for family, row in found["by_family"].items():
+    for family, row in numbers["by_family"].items():
         head.add_row(
             family,
             f"{row['owners']:,}",
@@ -104,17 +104,19 @@ def render(name: str, probe: Probe, factor: Any = None) -> RenderableType:
             )
     parts: list[RenderableType] = [
         Text(
-            f"{name}: what owners can gain by lying, one at a time, in {found['markets']:,} markets of {found['owners']}"
+            f"{name}: what owners can gain by lying, one at a time, in {numbers['markets']:,} "
+            f"markets of {numbers['owners']}"
         ),
         head,
     ]
-    if found["share_gaining"]["mean"] > 0:
-        told = ", ".join(
-            f"{PARTS[part]} {share:.0%}" for part, share in found["false_parts"].items()
+    if numbers["share_gaining"]["mean"] > 0:
+        parts_false = ", ".join(
+            f"{PARTS[part]} {share:.0%}" for part, share in numbers["false_parts"].items()
         )
         parts.append(
             Text(
-                f"Of the lies that pay, false was the {told} (a lie can be false in several parts)."
+                f"Of the lies that pay, false was the {parts_false} "
+                "(a lie can be false in several parts)."
             )
         )
         parts.append(Text("The best lies:"))
@@ -127,8 +129,8 @@ def render(name: str, probe: Probe, factor: Any = None) -> RenderableType:
     return Group(*parts)
 
 
-def best_lies(probe: Probe, count: int = SHOWN) -> list[str]:
-    """The largest gains relative to cost, one of a market, as sentences that say how to replay them."""
+def best_lies(probe: Probe, count: int = SENTENCES) -> list[str]:
+    """The largest gains over cost, one per market, as sentences that name market and owner."""
     gain = probe.relative_gain
     owner = gain.argmax(axis=1)
     order = np.argsort(-gain.max(axis=1), kind="stable")[:count]
@@ -136,45 +138,47 @@ def best_lies(probe: Probe, count: int = SHOWN) -> list[str]:
 
 
 def sentence(probe: Probe, k: int, i: int) -> str:
-    """One lie: who told what, and what it earned."""
+    """One misreport: the owner, the false parts of her bid, and the gain."""
     truth = probe.truth
     family = family_names(truth.family[k, i])
     false = {part: mask[k, i] for part, mask in probe.false_parts().items()}
-    said = []
+    claims = []
     if false["values"]:
         honest = truth.value(probe.privacy_budget, probe.data_size)[k, i]
         times = probe.values[k, i, -1] / max(honest, 1e-300)
-        asked = (
+        price = (
             "next to nothing"
             if times < 1e-3
             else "far more than anybody has"
             if times > 1e3
             else f"{times:.3g} times its value"
         )
-        said.append(f"asked {asked} for all she offered")
+        claims.append(f"asked {price} for all she offered")
     if false["privacy_budget"]:
-        said.append(
-            f"offered a privacy budget of {probe.privacy_budget[k, i]:.3g} instead of {truth.privacy_budget[k, i]:.3g}"
+        claims.append(
+            f"offered a privacy budget of {probe.privacy_budget[k, i]:.3g} instead of "
+            f"{truth.privacy_budget[k, i]:.3g}"
         )
     if false["data_size"]:
-        said.append(f"offered {probe.data_size[k, i]:.0f} of {truth.data_size[k, i]:.0f} records")
-    what = " and ".join(said) or "told the truth"
+        claims.append(f"offered {probe.data_size[k, i]:.0f} of {truth.data_size[k, i]:.0f} records")
+    what = " and ".join(claims) or "told the truth"
     return (
         f"market {k}, owner {i} ({family}, rate {truth.rate[k, i]:.2f}) {what}: "
-        f"{probe.truthful_utility[k, i]:.4g} -> {probe.best_utility[k, i]:.4g}, a gain of {probe.relative_gain[k, i]:.2f} of cost"
+        f"{probe.truthful_utility[k, i]:.4g} -> {probe.best_utility[k, i]:.4g}, "
+        f"a gain of {probe.relative_gain[k, i]:.2f} of cost"
     )
 
 
 def _of_some(gain: Any, chosen: Any) -> Estimate:
-    """Mean over some owners, markets resampled."""
+    """Mean over the chosen owners; the interval resamples markets."""
     return estimate(
         np.where(chosen, gain, 0.0).sum(axis=1), weights=chosen.sum(axis=1).astype(float)
     )
 
 
-def _plain(found: Estimate) -> dict[str, float]:
-    return {"mean": found.mean, "low": found.low, "high": found.high}
+def _plain(value: Estimate) -> dict[str, float]:
+    return {"mean": value.mean, "low": value.low, "high": value.high}
 
 
-def _text(found: dict[str, float]) -> str:
-    return f"{found['mean']:.3f} [{found['low']:.3f}, {found['high']:.3f}]"
+def _text(interval: dict[str, float]) -> str:
+    return f"{interval['mean']:.3f} [{interval['low']:.3f}, {interval['high']:.3f}]"

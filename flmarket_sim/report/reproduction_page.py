@@ -1,4 +1,8 @@
-"""The page of the paper's results again: for each what the paper says, what came out, figure and table, and why they differ."""
+"""The page of the paper's results, made again.
+
+Each result has the paper's claims with our verdicts, the reasons for differences, a figure and a
+table.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +26,16 @@ SHARED = {  # the rows of error-bound, other columns
     "aggregation": ("saving",),
     "surplus": ("surplus_share", "spent_share", "cost_share"),
 }
-SHOWN_FACTORS = (0.1, 0.3, 0.5, 1.0, 1.5, 2.0)
+TABLE_FACTORS = (0.1, 0.3, 0.5, 1.0, 1.5, 2.0)
 
 
 def write(
     results: list[Reproduced], page: Path, command: str, failed: dict[str, str] | None = None
 ) -> None:
-    """The page, and beside it a folder of its name with figure (PNG, SVG), rows (Parquet) and table (CSV) of each result.
+    """Writes the page, and beside it a folder of the same name.
 
-    `failed` says why results that were asked for are not on it.
+    The folder holds figure (PNG, SVG), rows (Parquet) and table (CSV) of each result. `failed`
+    gives the reason for each requested result that is not on the page.
     """
     folder = page.with_suffix("")
     try:
@@ -44,7 +49,9 @@ def write(
             for suffix in (".png", ".svg"):
                 figures.draw(drawn, result.finding.plot, folder / f"{result.name}{suffix}")
             with (folder / f"{result.name}.csv").open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, _told(result, list(rows[0])), extrasaction="ignore")
+                writer = csv.DictWriter(
+                    file, _csv_columns(result, list(rows[0])), extrasaction="ignore"
+                )
                 writer.writeheader()
                 writer.writerows(
                     {key: _cell(value, 6) for key, value in row.items()} for row in rows
@@ -52,17 +59,18 @@ def write(
         page.write_text(_text(results, folder.name, command, failed or {}), encoding="utf-8")
     except OSError as error:
         raise FlmarketError(
-            f"the results cannot be written to {page.parent}: {error}; free some space and run the same again"
+            f"the results cannot be written to {page.parent}: {error}; free some space and run the "
+            "same command again"
         ) from None
 
 
 def _text(results: list[Reproduced], folder: str, command: str, failed: dict[str, str]) -> str:
     quick = results[0].quick
-    there = [result.name for result in results]
+    names = [result.name for result in results]
     what = (
         "Every figure and table"
-        if len(there) == len(RESULTS)
-        else f"{len(there)} of {len(RESULTS)} results ({', '.join(there)})"
+        if len(names) == len(RESULTS)
+        else f"{len(names)} of {len(RESULTS)} results ({', '.join(names)})"
     )
     lines = [
         "# The paper again",
@@ -72,9 +80,9 @@ def _text(results: list[Reproduced], folder: str, command: str, failed: dict[str
         f"    {command}",
         "",
         ("**A quick version**: few markets, few seeds, short trainings. " if quick else "")
-        + "Each is a scenario of `scenarios/paper/`; verdicts are computed from the numbers, intervals are 95 %. RegretNet, "
-        "M-RegretNet, DM-RegretNet and seq-price have weights that come with the package, except where it says *published weights*: "
-        "the authors' files.",
+        + "Each is a scenario of `scenarios/paper/`; verdicts are computed from the numbers, "
+        "intervals are 95 %. RegretNet, M-RegretNet, DM-RegretNet and seq-price have weights that "
+        "come with the package, except where it says *published weights*: the authors' files.",
         "",
         *(
             line
@@ -115,21 +123,18 @@ def _text(results: list[Reproduced], folder: str, command: str, failed: dict[str
             "",
         ]
         lines += [
-            f"All numbers: [{result.name}.csv]({folder}/{result.name}.csv), or the Parquet file that the command writes."
+            f"All numbers: [{result.name}.csv]({folder}/{result.name}.csv), or the Parquet file "
+            "that the command writes."
         ]
     return "\n".join(lines) + "\n"
 
 
-def _told(result: Reproduced, columns: list[str]) -> list[str]:
-    """The columns of a CSV: all, or, where a result shows one measure of an experiment that others show too, that one."""
-    shown = SHARED.get(result.name)
-    if shown is None:
+def _csv_columns(result: Reproduced, columns: list[str]) -> list[str]:
+    """The columns of a CSV: all of them, or the result's measures of a shared experiment."""
+    measures = SHARED.get(result.name)
+    if measures is None:
         return columns
-    return [
-        name
-        for name in columns
-        if name in KEYS or any(name.startswith(measure) for measure in shown)
-    ]
+    return [name for name in columns if name in KEYS or name.startswith(measures)]
 
 
 def _title(result: Reproduced) -> str:
@@ -137,21 +142,24 @@ def _title(result: Reproduced) -> str:
 
 
 def _anchor(result: Reproduced) -> str:
-    kept = "".join(c for c in _title(result).lower() if c.isalnum() or c in " -")
-    return kept.replace(" ", "-")
+    letters = "".join(c for c in _title(result).lower() if c.isalnum() or c in " -")
+    return letters.replace(" ", "-")
 
 
 def _table(result: Reproduced) -> str:
     rows = [_named(row) for row in result.finding.rows]
     tables = {
-        "error-bound": lambda: _by_factor(rows, "error_bound", "opt-aggr") + "\n\n" + _by_factor(rows, "error_bound", "convl-aggr"),
+        "error-bound": lambda: "\n\n".join(
+            _by_factor(rows, "error_bound", rule) for rule in ("opt-aggr", "convl-aggr")
+        ),
         "invalid-gradients": lambda: _by_factor(rows, "invalid_rate", "opt-aggr", share=True),
         "aggregation": lambda: _by_factor(rows, "saving", "opt-aggr", share=True),
         "surplus": lambda: _by_factor(rows, "surplus_share", "opt-aggr", share=True),
         "accuracy": lambda: _final(rows),
         "levels": lambda: _columns(
             rows, ("market", "levels", "instances"),
-            ("as_published", "corrected", "probed", "ir_as_published", "ir_violation", "privacy_bought", "error_bound", "invalid"),
+            ("as_published", "corrected", "probed", "ir_as_published", "ir_violation",
+             "privacy_bought", "error_bound", "invalid"),
         ),
         "guarantees": lambda: _columns(
             rows, ("market", "auction", "rule", "paper_regret", "paper_ir"),
@@ -162,34 +170,36 @@ def _table(result: Reproduced) -> str:
 
 
 def _by_factor(rows: list[Row], measure: str, rule: str, share: bool = False) -> str:
-    """A line an auction, a column a budget factor."""
-    mine = [row for row in rows if row["rule"] == rule and row.get(measure) is not None]
-    factors = [f for f in dict.fromkeys(row["budget_factor"] for row in mine) if f in SHOWN_FACTORS]
+    """A table with a line for each auction and a column for each budget factor."""
+    measured = [row for row in rows if row["rule"] == rule and row.get(measure) is not None]
+    factors = [
+        f for f in dict.fromkeys(row["budget_factor"] for row in measured) if f in TABLE_FACTORS
+    ]
     head = (
         f"| {measure.replace('_', ' ')}, {rule} | "
         + " | ".join(f"{factor:g}" for factor in factors)
         + " |"
     )
     lines = [head, "|---" * (len(factors) + 1) + "|"]
-    for market, auction in dict.fromkeys((row["market"], row["auction"]) for row in mine):
+    for market, auction in dict.fromkeys((row["market"], row["auction"]) for row in measured):
         cells = {
             row["budget_factor"]: row
-            for row in mine
+            for row in measured
             if (row["market"], row["auction"]) == (market, auction)
         }
-        told = [_estimate(cells[f], measure, share) if f in cells else "" for f in factors]
-        lines.append(f"| {market}: {auction} | " + " | ".join(told) + " |")
+        estimates = [_estimate(cells[f], measure, share) if f in cells else "" for f in factors]
+        lines.append(f"| {market}: {auction} | " + " | ".join(estimates) + " |")
     return "\n".join(lines)
 
 
 def _final(rows: list[Row]) -> str:
     last = max(row["round"] for row in rows)
-    mine = sorted(
+    final = sorted(
         (row for row in rows if row["round"] == last),
         key=lambda row: (row["market"], -row["accuracy"]),
     )
     return _columns(
-        mine,
+        final,
         ("market", "auction", "rule", "seeds"),
         ("accuracy", "over_baseline", "over_last_rule", "error_bound", "true_error", "invalid"),
     )
@@ -199,10 +209,10 @@ def _columns(rows: list[Row], plain_keys: tuple[str, ...], measures: tuple[str, 
     heads = [key.replace("_", " ") for key in (*plain_keys, *measures)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for row in rows:
-        told = [_cell(row[key], 4) for key in plain_keys] + [
+        cells = [_cell(row[key], 4) for key in plain_keys] + [
             _estimate(row, key) for key in measures
         ]
-        lines.append("| " + " | ".join(told) + " |")
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 

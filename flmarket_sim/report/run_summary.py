@@ -1,4 +1,4 @@
-"""What happened in a market, for a terminal: a table of rounds and what they add up to."""
+"""A run in brief, for a terminal: a table of rounds, and their totals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from flmarket_sim.eventlog import read_events
 from flmarket_sim.eventlog.behaviour_earnings import sentence
 from flmarket_sim.eventlog.summary import of_buyer, summarise
 
-SHOWN = 15  # rounds that a terminal shows
+MOST_ROUNDS = 15  # rounds that a terminal shows
 
 
 def render(run: str | os.PathLike[str]) -> RenderableType:
@@ -24,15 +24,16 @@ def render(run: str | os.PathLike[str]) -> RenderableType:
     summary, events = summarise(run), read_events(run, "round")
     parts: list[RenderableType] = []
     for name, totals in summary["buyers"].items():
-        step = max(1, math.ceil(totals["rounds"] / SHOWN))
+        step = max(1, math.ceil(totals["rounds"] / MOST_ROUNDS))
         number = (rounds := of_buyer(events, name)).column("round").to_numpy()
-        shown = ((number + 1) % step == 0) | (number == totals["rounds"] - 1)
-        rows = rounds.filter(pa.array(shown)).to_pylist()
+        selected = ((number + 1) % step == 0) | (number == totals["rounds"] - 1)
+        rows = rounds.filter(pa.array(selected)).to_pylist()
         parts += [_table(name, rows, totals), Text(_sentence(totals) + "\n")]
     people = f"{summary['owners_who_sold']} of {summary['owners']} owners sold a gradient"
     parts.append(
         Text(
-            f"{people}; nobody lost more than e = {summary['largest_privacy_sold']:.3g} of privacy in all"
+            f"{people}; nobody lost more than e = {summary['largest_privacy_sold']:.3g} "
+            "of privacy in all"
         )
     )
     if summary["behaviours"]:
@@ -43,7 +44,8 @@ def render(run: str | os.PathLike[str]) -> RenderableType:
         )
     parts.append(
         Text(
-            f"{summary['events']:,} events in {summary['wall_seconds']} s, in {summary['directory']}"
+            f"{summary['events']:,} events in {summary['wall_seconds']} s, "
+            f"in {summary['directory']}"
         )
     )
     return Group(*parts)
@@ -80,7 +82,8 @@ def _table(name: str, rows: list[dict[str, Any]], totals: dict[str, Any]) -> Tab
     table.add_section()
     bound, accuracy = totals["mean_error_bound"], totals["final_accuracy"]
     table.add_row(
-        "all", f"{totals['budget']:,.0f}", f"{totals['spent']:,.0f}", "", "", str(totals["gradients"]),
+        "all", f"{totals['budget']:,.0f}", f"{totals['spent']:,.0f}", "", "",
+        str(totals["gradients"]),
         f"{totals['privacy_sold']:,.1f}", "" if bound is None else f"{bound:.3f}",
         "" if accuracy is None else f"{accuracy:.1%}",
     )  # fmt: skip
@@ -102,4 +105,5 @@ def _sentence(totals: dict[str, Any]) -> str:
         if totals["invalid_rounds"]
         else ""
     )
-    return f"{spent}; {surplus}{lost}{invalid}. The last line sums up; its error bound is a mean of valid rounds."
+    last_line = "The last line sums up; its error bound is a mean of valid rounds."
+    return f"{spent}; {surplus}{lost}{invalid}. {last_line}"

@@ -1,4 +1,7 @@
-"""A study's finding on disk and on the screen: table.md, rows.parquet, figure.png and .svg, study.json."""
+"""A study's finding on disk and on the screen.
+
+The files are table.md, rows.parquet, figure.png, figure.svg and study.json.
+"""
 
 from __future__ import annotations
 
@@ -24,29 +27,29 @@ from flmarket_sim.studies.study import Finding, Row
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A study that was read back: its rows, what it said in words, and the scenario it was asked of."""
+class FinishedStudy:
+    """A study as read from its directory: rows, sentences and scenario."""
 
     rows: list[Row]
     sentences: list[str]
     scenario: dict[str, Any]
 
 
-def read_study(directory: str | Path) -> Kept:
-    """What a study left in its directory."""
+def read_study(directory: str | Path) -> FinishedStudy:
+    """The finished study in a directory."""
     folder = Path(directory)
     try:
         facts, rows = (
             read_json(folder / "study.json"),
             read_parquet(folder / "rows.parquet").to_pylist(),
         )
-        return Kept(rows, list(facts["sentences"]), dict(facts["scenario"]))
+        return FinishedStudy(rows, list(facts["sentences"]), dict(facts["scenario"]))
     except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{folder} is not the directory of a study: {error}") from None
 
 
-def shown(rows: list[Row]) -> list[dict[str, str]]:
-    """Rows for people: an estimate and its interval in one cell, weights by the name of their file."""
+def cells_of(rows: list[Row]) -> list[dict[str, str]]:
+    """Rows for people: an estimate and its interval share a cell; weights lose their folder."""
     cells = []
     for row in rows:
         line = {}
@@ -67,7 +70,7 @@ def shown(rows: list[Row]) -> list[dict[str, str]]:
 
 
 def markdown(rows: list[Row]) -> str:
-    lines = shown(rows)
+    lines = cells_of(rows)
     heads = list(lines[0])
     table = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     return (
@@ -79,7 +82,7 @@ def markdown(rows: list[Row]) -> str:
 
 
 def render(finding: Finding) -> RenderableType:
-    lines = shown(finding.rows)
+    lines = cells_of(finding.rows)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for head in lines[0]:
         table.add_column(head, overflow="fold")
@@ -89,19 +92,18 @@ def render(finding: Finding) -> RenderableType:
 
 
 def write(finding: Finding, folder: Path, scenario: Scenario) -> None:
-    """Everything a reader needs, the scenario and its hash included.
+    """Writes the finding, with its scenario and the hash of the scenario.
 
     `study.json` comes last: it marks a finished study. No file holds a time, so the same study
     gives the same bytes.
     """
-    rows = [
-        row | {"auction": AuctionName.parse(row["auction"]).label} if "auction" in row else row
-        for row in finding.rows
-    ]
-    drawn = [
-        row | {"auction": AuctionName.parse(row["auction"]).label} if "auction" in row else row
-        for row in finding.drawn or rows
-    ]
+    rows, drawn = (
+        [
+            row | {"auction": AuctionName.parse(row["auction"]).label} if "auction" in row else row
+            for row in unnamed
+        ]
+        for unnamed in (finding.rows, finding.drawn or finding.rows)
+    )
     facts = {
         "scenario": scenario.as_dict(),
         "scenario_sha256": scenario.digest(),

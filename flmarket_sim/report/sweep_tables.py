@@ -1,4 +1,4 @@
-"""A sweep for people: the table of what will run, and means over the seeds of what did."""
+"""A sweep for people: the table of planned runs, and means over the seeds of finished runs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from rich.table import Table
 from rich.text import Text
 
 from flmarket_sim.statistics import from_seeds
+from flmarket_sim.studies.study import spread
 from flmarket_sim.sweep.paired_differences import paired_differences
 from flmarket_sim.sweep.sweep_folder import total_column
 from flmarket_sim.sweep.sweep_plan import Plan, PlannedRun
 
-SHOWN = 60  # combinations that a terminal shows
+MOST_LINES = 60  # combinations that a terminal shows
 METRICS = ("mean_error_bound", "spent", "owners_surplus", "privacy_sold", "final_accuracy")
 Row = dict[str, Any]
 
 
 def plan_rows(plan: Plan, finished: set[str]) -> list[Row]:
-    """One entry a run: what `--plan --json` prints."""
+    """An entry for each run, as `--plan --json` prints them."""
     return [
         {"run": run.id, "seed": run.seed}
         | run.point
@@ -33,13 +34,13 @@ def plan_rows(plan: Plan, finished: set[str]) -> list[Row]:
 
 
 def plan_table(plan: Plan, finished: set[str]) -> RenderableType:
-    """One line a combination, with its seeds and what is left to do."""
+    """A line for each combination, with its seeds and the number of runs to do."""
     table = _table([*(axis.path for axis in plan.axes), "seeds", "to do"])
     by_point = [
         plan.runs[first : first + len(plan.seeds)]
         for first in range(0, len(plan.runs), len(plan.seeds))
     ]
-    for runs in by_point[:SHOWN]:
+    for runs in by_point[:MOST_LINES]:
         left = sum(_state(run, finished) == "to do" for run in runs)
         state = f"not valid: {runs[0].problem}" if runs[0].scenario is None else str(left)
         table.add_row(
@@ -47,10 +48,13 @@ def plan_table(plan: Plan, finished: set[str]) -> RenderableType:
             Text(_seeds(plan.seeds)),
             Text(state),
         )
-    if len(by_point) > SHOWN:
-        table.add_row(*["..."] * len(plan.axes), "", f"and {len(by_point) - SHOWN:,} more")
+    if len(by_point) > MOST_LINES:
+        table.add_row(*["..."] * len(plan.axes), "", f"and {len(by_point) - MOST_LINES:,} more")
     states = [_state(run, finished) for run in plan.runs]
-    counts = f"{len(plan.runs):,} runs: {states.count('to do'):,} to do, {states.count('finished'):,} finished before"
+    counts = (
+        f"{len(plan.runs):,} runs: {states.count('to do'):,} to do, "
+        f"{states.count('finished'):,} finished before"
+    )
     wrong = f", {states.count('not valid'):,} not valid" if "not valid" in states else ""
     return Group(table, Text(counts + wrong))
 
@@ -66,39 +70,31 @@ def means(summary: pa.Table, plan: Plan) -> list[Row]:
             groups.setdefault((*point, row["buyer"]), []).append(row)
         else:
             failures[point] = failures.get(point, 0) + 1
-    told = []
+    lines = []
     for point in dict.fromkeys(tuple(row[path] for path in paths) for row in summary.to_pylist()):
-        found = [key for key in groups if key[:-1] == point] or [(*point, None)]
-        for key in found:
+        for key in [key for key in groups if key[:-1] == point] or [(*point, None)]:
             rows = groups.get(key, [])
             line = dict(zip(paths, point, strict=True)) | {"buyer": key[-1], "runs": len(rows)}
             line["failed"] = failures.get(point, 0)
             for name in METRICS:
                 column = total_column(name, plan.axes)
-                estimate = from_seeds(
-                    np.array(
-                        [np.nan if row[column] is None else row[column] for row in rows], float
-                    )
-                )
-                line |= {
-                    name: estimate.mean,
-                    f"{name}_low": estimate.low,
-                    f"{name}_high": estimate.high,
-                }
-            told.append(line)
-    return told
+                values = [np.nan if row[column] is None else row[column] for row in rows]
+                line |= spread(name, from_seeds(np.array(values, float)))
+            lines.append(line)
+    return lines
 
 
 def differences(summary: pa.Table, plan: Plan) -> tuple[str, list[Row]] | None:
-    """The first axis of names, and a row for each of its values less the first one, in the same worlds; other axes are averaged over.
+    """The first axis of names, and a row of differences for each of its values.
 
-    None without such an axis, or with one seed: then there is no interval.
+    A row is the value less the axis' first value, in the same worlds, averaged over the other axes.
+    Without such an axis, or with one seed (which gives no interval), the result is None.
     """
     axis = next(
         (
-            one
-            for one in plan.axes
-            if len(one.values) > 1 and all(isinstance(v, str) for v in one.values)
+            axis
+            for axis in plan.axes
+            if len(axis.values) > 1 and all(isinstance(value, str) for value in axis.values)
         ),
         None,
     )
@@ -108,19 +104,19 @@ def differences(summary: pa.Table, plan: Plan) -> tuple[str, list[Row]] | None:
     if axis.values[0] not in done:
         return None
     columns = {total_column(name, plan.axes): name for name in METRICS}
-    found = paired_differences(
+    differences = paired_differences(
         summary, axis=axis.path, baseline=axis.values[0], columns=list(columns)
     ).to_pylist()
     rows: dict[str, Row] = {}
-    for one in found:
+    for difference in differences:
         name, ends = (
-            columns[one["column"]],
+            columns[difference["column"]],
             (("", "difference"), ("_low", "difference_low"), ("_high", "difference_high")),
         )
-        row = rows.setdefault(one[axis.path], {axis.path: one[axis.path], "seeds": 0})
-        row |= {f"{name}{end}": one[key] for end, key in ends} | {
-            "seeds": max(row["seeds"], one["pairs"])
-        }
+        value = difference[axis.path]
+        row = rows.setdefault(value, {axis.path: value, "seeds": 0})
+        row |= {f"{name}{end}": difference[key] for end, key in ends}
+        row["seeds"] = max(row["seeds"], difference["pairs"])
     return (axis.path, list(rows.values())) if rows else None
 
 
@@ -130,7 +126,7 @@ def _differences_table(
     table = _table(
         [f"{axis} less {first}", "seeds", *(name.replace("_", " ") for name in measured)]
     )
-    for row in rows[:SHOWN]:
+    for row in rows[:MOST_LINES]:
         table.add_row(
             Text(row[axis]), str(row["seeds"]), *(Text(_interval(row, name)) for name in measured)
         )
@@ -148,7 +144,7 @@ def render(summary: pa.Table, plan: Plan, directory: str) -> RenderableType:
     measured = [name for name in METRICS if any(line[name] == line[name] for line in lines)]
     heads = [*(axis.path for axis in plan.axes), *(["buyer"] if several else []), "runs", *measured]
     table = _table([head.replace("_", " ") if head in METRICS else head for head in heads])
-    for line in lines[:SHOWN]:
+    for line in lines[:MOST_LINES]:
         runs = f"{line['runs']}" + (f", {line['failed']} failed" if line["failed"] else "")
         front = [_value(line[axis.path]) for axis in plan.axes] + (
             [line["buyer"] or ""] if several else []
@@ -156,7 +152,7 @@ def render(summary: pa.Table, plan: Plan, directory: str) -> RenderableType:
         table.add_row(
             *(Text(cell) for cell in [*front, runs, *(_interval(line, name) for name in measured)])
         )
-    if len(lines) > SHOWN:
+    if len(lines) > MOST_LINES:
         table.add_row("...", *[""] * (len(heads) - 1))
     parts: list[RenderableType] = [
         table,
@@ -164,7 +160,7 @@ def render(summary: pa.Table, plan: Plan, directory: str) -> RenderableType:
     ]
     compared = differences(summary, plan)
     if compared is not None:
-        axis = next(one for one in plan.axes if one.path == compared[0])
+        axis = next(axis for axis in plan.axes if axis.path == compared[0])
         parts += _differences_table(axis.path, axis.values[0], compared[1], measured)
     wrong = [row for row in summary.to_pylist() if row["outcome"] == "failed"]
     messages = dict.fromkeys(f"{row['stage']}: {row['message']}" for row in wrong)

@@ -1,4 +1,7 @@
-"""Several inputs on one page: charts with a series each, numbers side by side, paired differences where worlds agree."""
+"""Several inputs on one page: common charts, numbers side by side, and paired differences.
+
+Differences are taken only between inputs of the same world.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +13,34 @@ from flmarket_sim.sweep.paired_differences import paired
 
 
 def distinct(sources: list[Source]) -> list[Source]:
-    """The same, with labels that tell them apart."""
+    """The sources with labels that differ."""
     seen: dict[str, int] = {}
-    found = []
+    relabelled = []
     for source in sources:
         seen[source.label] = seen.get(source.label, 0) + 1
         number = seen[source.label]
-        found.append(source if number == 1 else replace(source, label=f"{source.label} ({number})"))
-    return found
+        relabelled.append(
+            source if number == 1 else replace(source, label=f"{source.label} ({number})")
+        )
+    return relabelled
 
 
 def charts(sources: list[Source]) -> list[Chart]:
-    """Charts of the same id, kind and x-axis become one. A series is called after its input, and by its own name where that has several."""
+    """Merges charts of the same id, kind and x-axis.
+
+    A series has the name of its input, and its own name too if the input has several series.
+    """
     merged: dict[tuple[str, str, str], list[tuple[Source, Chart]]] = {}
     for source in sources:
         for chart in source.charts:
             merged.setdefault((chart.id, chart.kind, chart.x_label), []).append((source, chart))
-    found: list[Chart] = []
+    common: list[Chart] = []
     for pieces in merged.values():
         model = pieces[0][1]
-        if model.id in {chart.id for chart in found}:  # another x-axis: a chart of its own
-            model = replace(model, id=f"{model.id}-{len(found)}")
-        if model.kind == "timeline":  # lanes of two runs do not fit into one another
-            found += [
+        if model.id in {chart.id for chart in common}:  # another x-axis: a separate chart
+            model = replace(model, id=f"{model.id}-{len(common)}")
+        if model.kind == "timeline":  # lanes of two runs are not comparable
+            common += [
                 replace(chart, id=f"{chart.id}-{k}", title=f"{chart.title}: {s.label}")
                 for k, (s, chart) in enumerate(pieces)
             ]
@@ -40,31 +48,33 @@ def charts(sources: list[Source]) -> list[Chart]:
         series = []
         notes = dict.fromkeys(chart.note for _, chart in pieces if chart.note)
         for source, chart in pieces:
-            for one in chart.series:
-                name = source.label if len(chart.series) == 1 else f"{source.label}: {one.name}"
-                kept = evenly(range(len(one.points)), max(2, POINTS // len(pieces)))
+            for line in chart.series:
+                name = source.label if len(chart.series) == 1 else f"{source.label}: {line.name}"
+                sample = evenly(range(len(line.points)), max(2, POINTS // len(pieces)))
                 series.append(
                     Series(
                         name,
-                        [one.points[k] for k in kept],
-                        [one.labels[k] for k in kept] if one.labels else [],
+                        [line.points[k] for k in sample],
+                        [line.labels[k] for k in sample] if line.labels else [],
                     )
                 )
-        found.append(replace(model, series=series, note=" ".join(notes) if len(notes) == 1 else ""))
-    return found
+        common.append(
+            replace(model, series=series, note=" ".join(notes) if len(notes) == 1 else "")
+        )
+    return common
 
 
 def tables(sources: list[Source]) -> list[Table]:
-    found = []
+    compared = []
     for kind in dict.fromkeys(source.kind for source in sources):
         group = [source for source in sources if source.kind == kind and source.measures]
         if len(group) > 1:
-            found += [_side_by_side(kind, group), *_differences(kind, group)]
-    return found
+            compared += [_side_by_side(kind, group), *_differences(kind, group)]
+    return compared
 
 
 def settings(sources: list[Source]) -> Table:
-    """Every setting of every input; those that differ come first."""
+    """All settings of all inputs; those that differ come first."""
     names = list(dict.fromkeys(name for source in sources for name in source.settings))
     rows: list[list[Any]] = []
     for name in names:
@@ -91,22 +101,25 @@ def _side_by_side(kind: str, group: list[Source]) -> Table:
 
 
 def _differences(kind: str, group: list[Source]) -> list[Table]:
-    """Every input against the first; not where the worlds differ."""
+    """Differences of every input from the first, if their worlds agree."""
     first = group[0]
-    others = [source for source in group[1:] if source.world and source.world == first.world]
-    if not others:
+    same_world = [source for source in group[1:] if source.world and source.world == first.world]
+    if not same_world:
         return []
     rows: list[list[Any]] = []
     for name, units in first.units.items():
-        found = [paired(units, source.units.get(name, {})) for source in others]
-        if any(one.mean == one.mean for one in found):
-            rows.append([name, *found])
-    left = len(group) - 1 - len(others)
+        estimates = [paired(units, source.units.get(name, {})) for source in same_world]
+        if any(estimate.mean == estimate.mean for estimate in estimates):
+            rows.append([name, *estimates])
+    left = len(group) - 1 - len(same_world)
     over = first.replications
-    note = f"Same owners, same luck: differences are taken in the same {over}; 95 % intervals are Student's, over {over}."
+    note = (
+        f"Same owners, same luck: differences are taken in the same {over}; "
+        f"95 % intervals are Student's, over {over}."
+    )
     if left:
         note += (
             f" {left} more met another world (seed, owners or budgets), so no difference is taken."
         )
-    columns = [f"minus {first.label}", *(source.label for source in others)]
+    columns = [f"minus {first.label}", *(source.label for source in same_world)]
     return [Table(f"paired-{kind}", "Paired differences", columns, rows, note)]

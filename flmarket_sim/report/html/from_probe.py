@@ -1,4 +1,4 @@
-"""A probe's file as part of a page: what lying can earn, by budget and family, and the best lies."""
+"""A probe's file as part of a page: gains of misreports by budget and family, and the best."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BINS = 8
 
 def read(path: Path) -> Source:
     probe, facts = read_probe(path)
-    found = summary(probe)
+    numbers = summary(probe)
     auction = AuctionName.parse(str(facts.get("auction", "auction"))).label
     markets, n = probe.truth.shape
     mean, share = probe.mean_relative_gain(), probe.share_gaining()
@@ -53,7 +53,8 @@ def read(path: Path) -> Source:
         label=path.stem,
         kind="probe",
         title=f"How far {auction} can be lied to",
-        description=f"The best lie found for each of {n} owners in {markets:,} markets of {facts.get('scenario', 'a scenario')}.",
+        description=f"The best lie found for each of {n} owners in {markets:,} markets of "
+        f"{facts.get('scenario', 'a scenario')}.",
         notices=[],
         cards=[
             ("auction", auction),
@@ -61,7 +62,7 @@ def read(path: Path) -> Source:
             ("owners a market", str(n)),
             ("mean gain / cost", short(mean.mean)),
             ("owners who gain > 1 %", short(share.mean, percent=True)),
-            ("largest gain / cost", short(found["largest_gain_over_cost"])),
+            ("largest gain / cost", short(numbers["largest_gain_over_cost"])),
         ],
         sentences=[
             *best_lies(probe),
@@ -87,7 +88,7 @@ def read(path: Path) -> Source:
 
 
 def _by_budget(probe: Probe) -> Chart:
-    """Mean gain at each budget factor, or in equal groups of markets where every market has its own."""
+    """Mean gain at each budget factor, or in equal groups of markets if all factors differ."""
     distinct = np.unique(probe.factor.round(9))
     if 2 * len(distinct) <= len(probe.factor):
         groups = [np.isclose(probe.factor, value) for value in distinct]
@@ -114,16 +115,17 @@ def _by_budget(probe: Probe) -> Chart:
 
 
 def _cloud(probe: Probe) -> Chart:
-    """Every owner who gains: her gain against her market's budget."""
+    """The gain of every owner who gains, against the budget of her market."""
     families = family_names(probe.truth.family)
     where = np.argwhere(probe.relative_gain > NOTABLE)
-    shown = evenly(where.tolist(), POINTS)
+    sample = evenly(where.tolist(), POINTS)
     series = []
     for name in np.unique(families):
-        mine = [(k, i) for k, i in shown if families[k, i] == name]
-        points = [[float(probe.factor[k]), float(probe.relative_gain[k, i])] for k, i in mine]
-        series.append(Series(str(name), points, [f"market {k}, owner {i}" for k, i in mine]))
-    note = f"Owners who gain more than 1 % of their cost. {sampled(len(shown), len(where), 'owners')}".strip()
+        of_family = [(k, i) for k, i in sample if families[k, i] == name]
+        points = [[float(probe.factor[k]), float(probe.relative_gain[k, i])] for k, i in of_family]
+        series.append(Series(str(name), points, [f"market {k}, owner {i}" for k, i in of_family]))
+    sampling = sampled(len(sample), len(where), "owners")
+    note = f"Owners who gain more than 1 % of their cost. {sampling}".strip()
     x = "budget / value of everything for sale"
     return Chart(
         "best-lies",
@@ -203,8 +205,9 @@ def _best(probe: Probe) -> Table:
         about = ", ".join(PARTS[part] for part, mask in false.items() if mask[k, i])
         rows.append(
             [
-                k, i, str(families[k, i]), truth.rate[k, i], probe.factor[k], probe.truthful_utility[k, i],
-                probe.best_utility[k, i], gain[k, i], about, STAGES[int(probe.stage[k, i])],
+                k, i, str(families[k, i]), truth.rate[k, i], probe.factor[k],
+                probe.truthful_utility[k, i], probe.best_utility[k, i], gain[k, i], about,
+                STAGES[int(probe.stage[k, i])],
             ]
         )  # fmt: skip
     columns = [

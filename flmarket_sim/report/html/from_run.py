@@ -1,4 +1,4 @@
-"""A run as part of a page: its rounds, sales, owners and lies."""
+"""A run as part of a page: its rounds, sales, owners and misreports."""
 
 from __future__ import annotations
 
@@ -40,14 +40,16 @@ MEASURES: dict[str, Callable[[Row], float | None]] = {  # of one round
 }
 
 
-LAST_ACCURACY = "last accuracy"  # the accuracies of one run are one curve, not replications: they have no interval
+# The accuracies of one run are one curve and not replications, so they have no interval.
+LAST_ACCURACY = "last accuracy"
 
 
 def read(path: Path) -> Source:
     info = read_run(path)
     if "view" in info:
         raise InputError(
-            f"{path} is the view of {info['view']}; a report is of a whole run. Ask views with `flmarket sql`"
+            f"{path} is the view of {info['view']}; a report is of a whole run. "
+            "Ask views with `flmarket sql`"
         )
     scenario = info["scenario"]
     rounds = read_events(path, "round").to_pylist()
@@ -131,7 +133,7 @@ def _cards(scenario: Row, rounds: list[Row]) -> list[tuple[str, str]]:
 
 
 def _by_round(rounds: list[Row]) -> list[Chart]:
-    """Rounds over budget and over time, one series a buyer."""
+    """Charts over budget and over rounds, with a series for each buyer."""
 
     def line(
         of: Callable[[Row], float | None],
@@ -139,15 +141,15 @@ def _by_round(rounds: list[Row]) -> list[Chart]:
     ) -> list[Series]:
         series = []
         for name in _names(rounds):
-            mine = evenly(
+            of_buyer = evenly(
                 [row for row in rounds if row["buyer"] == name and of(row) is not None], 2_000
             )
-            if mine:
+            if of_buyer:
                 series.append(
                     Series(
                         name,
-                        [[over(row), of(row)] for row in mine],
-                        [f"round {row['round'] + 1}" for row in mine],
+                        [[over(row), of(row)] for row in of_buyer],
+                        [f"round {row['round'] + 1}" for row in of_buyer],
                     )
                 )
         return series
@@ -159,9 +161,9 @@ def _by_round(rounds: list[Row]) -> list[Chart]:
     )
     alone = len(_names(rounds)) == 1
     money = [
-        Series(what if alone else f"{one.name}: {what}", one.points, one.labels)
+        Series(what if alone else f"{of_buyer.name}: {what}", of_buyer.points, of_buyer.labels)
         for what, measure in (("spent", "money spent"), ("budget", "budget"))
-        for one in line(MEASURES[measure])
+        for of_buyer in line(MEASURES[measure])
     ]
     charts = [
         Chart(
@@ -199,17 +201,17 @@ def _by_round(rounds: list[Row]) -> list[Chart]:
 
 
 def _over_rounds(rounds: list[Row], of: Callable[[Row], float | None]) -> Estimate:
-    """Mean of all rounds, rounds resampled; the buyers of a round share its luck, so they are averaged first."""
-    found: dict[int, list[float]] = {}
+    """Mean over rounds; buyers share the luck of a round, so they are averaged first."""
+    by_round: dict[int, list[float]] = {}
     for row in rounds:
         value = of(row)
         if value is not None:
-            found.setdefault(row["round"], []).append(value)
-    return estimate(np.array([np.mean(values) for values in found.values()], float))
+            by_round.setdefault(row["round"], []).append(value)
+    return estimate(np.array([np.mean(values) for values in by_round.values()], float))
 
 
 def _last_accuracy(rounds: list[Row]) -> Estimate:
-    """Of the last evaluation of each buyer, averaged; a single run says nothing about its spread."""
+    """Mean over buyers of their last accuracy; a single run has no spread."""
     last = {row["buyer"]: row["accuracy"] for row in rounds if row["accuracy"] is not None}
     mean = float(np.mean(list(last.values()))) if last else float("nan")
     return Estimate(mean, float("nan"), float("nan"))
@@ -217,18 +219,22 @@ def _last_accuracy(rounds: list[Row]) -> Estimate:
 
 def _means(rounds: list[Row]) -> Table:
     names = _names(rounds)
-    each = [[row for row in rounds if row["buyer"] == name] for name in names]
+    by_buyer = [[row for row in rounds if row["buyer"] == name] for name in names]
     rows: list[list[Any]] = [
-        [measure, *(_over_rounds(mine, of) for mine in each)] for measure, of in MEASURES.items()
+        [measure, *(_over_rounds(of_buyer, of) for of_buyer in by_buyer)]
+        for measure, of in MEASURES.items()
     ]
-    rows.append([LAST_ACCURACY, *(_last_accuracy(mine) for mine in each)])
-    rows = [row for row in rows if any(found.mean == found.mean for found in row[1:])]
-    note = "A mean of rounds with a 95 % interval from resampling them: of this one world. Other worlds need other seeds."
+    rows.append([LAST_ACCURACY, *(_last_accuracy(of_buyer) for of_buyer in by_buyer)])
+    rows = [row for row in rows if any(cell.mean == cell.mean for cell in row[1:])]
+    note = (
+        "Means over rounds; 95 % intervals resample the rounds of this one world. "
+        "Other worlds need other seeds."
+    )
     return Table("means", "A round on average", ["of a round", *names], rows, note)
 
 
 def _rounds(rounds: list[Row]) -> Table:
-    shown = evenly(rounds, ROWS)
+    sample = evenly(rounds, ROWS)
     columns = [
         "buyer",
         "round",
@@ -244,21 +250,22 @@ def _rounds(rounds: list[Row]) -> Table:
     ]
     rows = [
         [
-            row["buyer"], row["round"] + 1, row["budget"], row["spent"], row["asked"], row["bids"], row["winners"], row["delivered"],
-            row["privacy_sold"], row["error_bound"] if row["valid"] else "invalid", row["accuracy"],
+            row["buyer"], row["round"] + 1, row["budget"], row["spent"], row["asked"], row["bids"],
+            row["winners"], row["delivered"], row["privacy_sold"],
+            row["error_bound"] if row["valid"] else "invalid", row["accuracy"],
         ]
-        for row in shown
+        for row in sample
     ]  # fmt: skip
-    return Table("rounds", "Rounds", columns, rows, sampled(len(shown), len(rounds), "rounds"))
+    return Table("rounds", "Rounds", columns, rows, sampled(len(sample), len(rounds), "rounds"))
 
 
 def _units(rounds: list[Row], of: Callable[[Row], float | None]) -> dict[tuple[Any, str], float]:
-    found = {(row["round"], row["buyer"]): of(row) for row in rounds}
-    return {key: value for key, value in found.items() if value is not None}
+    values = {(row["round"], row["buyer"]): of(row) for row in rounds}
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _world(info: Row) -> str:
-    """What decides owners, who is asked, budgets, delays and noise; not the policies."""
+    """The settings that decide owners, bidders, budgets, delays and noise; not the policies."""
     scenario = info["scenario"]
     owners = {key: value for key, value in scenario["owners"].items() if key != "behaviours"}
     budgets = [

@@ -1,4 +1,4 @@
-"""A study's directory as part of a page: its rows as charts and a table, its own figure, what it says in words."""
+"""A study's directory as part of a page: charts and a table of its rows, figure and sentences."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def read(path: Path) -> Source:
     scenario = facts.get("scenario", {})
     estimates = [name for name in rows[0] if f"{name}_low" in rows[0]] if rows else []
     ends = {f"{name}{end}" for name in estimates for end in ("_low", "_high")}
-    others = [
+    plain_columns = [
         name for name in (rows[0] if rows else {}) if name not in estimates and name not in ends
     ]
-    axes = _axes(rows, others)
+    axes = _axes(rows, plain_columns)
     figures = [
         chart(f"study-{name}", name.replace("_", " "), name, rows, axes, "Bars and bands: 95 %.")
         for name in estimates
     ]
-    picture, shown = path / "figure.svg", evenly(rows, ROWS)
+    picture, sample = path / "figure.svg", evenly(rows, ROWS)
     question = (scenario.get("study") or {}).get("name", "study")
     return Source(
         label=path.resolve().name,
@@ -41,8 +41,8 @@ def read(path: Path) -> Source:
             table(
                 "study",
                 "What was found",
-                shown,
-                f"Intervals: 95 %. {sampled(len(shown), len(rows), 'rows')}".strip(),
+                sample,
+                f"Intervals: 95 %. {sampled(len(sample), len(rows), 'rows')}".strip(),
             )
         ]
         if rows
@@ -57,7 +57,7 @@ def read(path: Path) -> Source:
 
 
 def _axes(rows: list[dict[str, Any]], columns: list[str]) -> list[str]:
-    """Columns that tell rows apart: names first, then numbers, as few as it takes."""
+    """As few columns as distinguish the rows: first those of names, then those of numbers."""
     text = [name for name in columns if any(isinstance(row[name], str) for row in rows)]
     numbers = [
         name for name in columns if name not in text and all(is_number(row[name]) for row in rows)
@@ -91,7 +91,7 @@ def table(id: str, title: str, rows: list[dict[str, Any]], note: str = "Interval
 
 
 def _picture(path: Path) -> str:
-    """As an image's address: what an SVG in an <img> contains cannot run or load anything."""
+    """The picture as an image address: an SVG inside <img> can neither run nor load anything."""
     return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode()
 
 

@@ -1,4 +1,4 @@
-"""A sweep's directory as part of a page: every total against the axes, intervals over seeds."""
+"""A sweep's directory as part of a page: totals against the axes, with intervals over seeds."""
 
 from __future__ import annotations
 
@@ -15,20 +15,15 @@ from flmarket_sim.report.html.from_study import read_json, table
 from flmarket_sim.report.html.generic import chart, is_number
 from flmarket_sim.report.html.parts import ROWS, Source, Table, evenly, flattened, sampled
 from flmarket_sim.statistics import Estimate, from_seeds
+from flmarket_sim.studies.study import spread
 from flmarket_sim.sweep.paired_differences import axes_of, paired_differences
 from flmarket_sim.sweep.sweep_folder import read_sweep
 
 Row = dict[str, Any]
 FACTS = ("run", "seed", "buyer", "outcome", "stage", "message")  # neither axis nor total
 FIRST = ("mean_error_bound", "final_accuracy", "spent", "privacy_sold", "owners_surplus")
-WORLD = (
-    "data",
-    "owners",
-    "market",
-    "budget",
-    "rounds",
-    "buyers",
-)  # what two sweeps must share for paired differences
+# Sweeps must share these tables for paired differences.
+WORLD = ("data", "owners", "market", "budget", "rounds", "buyers")
 OVER_SEEDS = "Means of seeds; intervals are Student's, 95 %, over seeds."
 
 
@@ -58,7 +53,8 @@ def read(path: Path) -> Source:
         title=str(scenario.get("name") or facts.get("name") or path.resolve().name),
         description=str(scenario.get("description", "")),
         notices=[
-            f"{len(failed)} of {len(rows)} rows are of runs that did not finish; they are in no mean."
+            f"{len(failed)} of {len(rows)} rows are of runs that did not finish; "
+            "they are in no mean."
         ]
         if failed
         else [],
@@ -112,39 +108,38 @@ def _means(rows: list[Row], axes: list[str], totals: list[str]) -> list[Row]:
     for group in groups.values():
         mean: Row = {axis: group[0][axis] for axis in axes} | {"runs": len(group)}
         for name in totals:
-            found = from_seeds(_by_seed(group, name))
-            mean |= {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
+            mean |= spread(name, from_seeds(_by_seed(group, name)))
         means.append(mean)
     return means
 
 
 def _by_seed(rows: list[Row], name: str) -> Any:
-    """One number a seed: the runs of a seed share its world, so they are averaged before anything is said about seeds."""
+    """A mean for each seed: the runs of a seed share a world, so they are one replication."""
     seeds: dict[Any, list[float]] = {}
     for row in rows:
         if is_number(row.get(name)) and math.isfinite(row[name]):
             seeds.setdefault(row.get("seed"), []).append(float(row[name]))
-    return np.array([np.mean(found) for found in seeds.values()])
+    return np.array([np.mean(values) for values in seeds.values()])
 
 
 def _tables(means: list[Row]) -> list[Table]:
-    shown = evenly(means, ROWS)
-    note = f"{OVER_SEEDS} {sampled(len(shown), len(means), 'rows')}".strip()
-    return [table("sweep", "Totals", shown, note)] if shown else []
+    sample = evenly(means, ROWS)
+    note = f"{OVER_SEEDS} {sampled(len(sample), len(means), 'rows')}".strip()
+    return [table("sweep", "Totals", sample, note)] if sample else []
 
 
 def _units(rows: list[Row], name: str, axes: list[str]) -> dict[tuple[Any, str], float]:
-    found = {
+    values = {
         (row.get("seed"), f"{_cell(row, axes)} {row.get('buyer')}"): _number(row.get(name))
         for row in rows
     }
-    return {key: value for key, value in found.items() if math.isfinite(value)}
+    return {key: value for key, value in values.items() if math.isfinite(value)}
 
 
 def _differences(
     summary: pa.Table, rows: list[Row], axes: list[str], totals: list[str]
 ) -> list[Table]:
-    """Along the first axis of names: every value against the first, in the same world at the same other settings."""
+    """Differences from the first value of the first axis of names, other settings being equal."""
     axis = next(
         (
             name
@@ -157,36 +152,39 @@ def _differences(
         return []
     first = rows[0][axis]
     lines: dict[str, list[Any]] = {}
-    for found in paired_differences(summary, axis=axis, baseline=first, columns=totals).to_pylist():
-        less = Estimate(found["difference"], found["difference_low"], found["difference_high"])
-        lines.setdefault(found[axis], [found[axis]]).append(less)
+    for pair in paired_differences(summary, axis=axis, baseline=first, columns=totals).to_pylist():
+        less = Estimate(pair["difference"], pair["difference_low"], pair["difference_high"])
+        lines.setdefault(pair[axis], [pair[axis]]).append(less)
     columns = [axis, *(name.replace("_", " ") for name in totals)]
-    note = "Paired: the same seed and the same other settings. Intervals are Student's, 95 %, over seeds."
+    note = (
+        "Paired: the same seed and the same other settings. "
+        "Intervals are Student's, 95 %, over seeds."
+    )
     return [Table("paired", f"Differences to {first}", columns, list(lines.values()), note)]
 
 
 def _failures(rows: list[Row], axes: list[str]) -> list[Table]:
     if not rows:
         return []
-    shown = evenly(rows, ROWS)
-    known = [
+    sample = evenly(rows, ROWS)
+    columns = [
         name for name in ("run", "seed", *axes, "outcome", "stage", "message") if name in rows[0]
     ]
-    cells = [[row[name] for name in known] for row in shown]
+    cells = [[row[name] for name in columns] for row in sample]
     return [
         Table(
             "failures",
             "Runs that did not finish",
-            known,
+            columns,
             cells,
-            sampled(len(shown), len(rows), "rows"),
+            sampled(len(sample), len(rows), "rows"),
         )
     ]
 
 
 def _provenance(facts: Row, seeds: list[Any]) -> dict[str, str]:
-    found = {"sha256": str(facts["sha256"])} if facts.get("sha256") else {}
+    origin = {"sha256": str(facts["sha256"])} if facts.get("sha256") else {}
     versions = facts.get("versions")
     if isinstance(versions, dict):
-        found |= {f"{name} version": str(version) for name, version in versions.items()}
-    return found | {"seeds": ", ".join(map(str, seeds[:50])) + (" ..." if len(seeds) > 50 else "")}
+        origin |= {f"{name} version": str(version) for name, version in versions.items()}
+    return origin | {"seeds": ", ".join(map(str, seeds[:50])) + (" ..." if len(seeds) > 50 else "")}

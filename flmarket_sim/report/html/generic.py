@@ -1,4 +1,4 @@
-"""Charts of rows about which nothing is known but their columns: studies, and sweeps over any axes."""
+"""Charts of rows of which only the columns are known: studies, and sweeps over any axes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ def is_number(value: Any) -> bool:
 def chart(
     id: str, title: str, y: str, rows: list[Row], axes: list[str], note: str = ""
 ) -> Chart | None:
-    """`y` (with y_low and y_high beside it, if there are any) over one axis, a series for every combination of the others.
+    """A chart of column `y` (with its interval, if it has one) over one of the axes.
 
-    The horizontal axis is the numeric one with most values, drawn as lines; without one the first axis, drawn as bars.
-    None where no row has a number.
+    The horizontal axis is the numeric axis with most values, and the chart has lines. Without a
+    numeric axis it is the first axis, and the chart has bars. Every combination of the other axes
+    is a series. The result is None if no row has a number.
     """
     rows = [row for row in rows if is_number(row.get(y)) and row[y] == row[y]]
     if not rows:
@@ -34,10 +35,10 @@ def chart(
         x = max(numeric, key=lambda axis: len(distinct[axis]))
     else:
         x = next((axis for axis in axes if len(distinct[axis]) > 1), axes[0] if axes else "")
-    others = [axis for axis in axes if axis != x and len(distinct[axis]) > 1]
+    series_axes = [axis for axis in axes if axis != x and len(distinct[axis]) > 1]
     lines: dict[str, list[list[Any]]] = {}
     for row in rows:
-        name = ", ".join(str(row[axis]) for axis in others) or y.replace("_", " ")
+        name = ", ".join(str(row[axis]) for axis in series_axes) or y.replace("_", " ")
         low, high = row.get(f"{y}_low"), row.get(f"{y}_high")
         place = row.get(x, "all")
         lines.setdefault(name, []).append([place if numeric else str(place), row[y], low, high])

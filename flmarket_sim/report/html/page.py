@@ -1,7 +1,8 @@
-"""One self-contained HTML page: the template, the styles and the scripts of this folder, and the data as JSON.
+"""One self-contained HTML page: template, styles and scripts of this folder, and data as JSON.
 
-Nothing of the data is ever markup: it sits in a JSON block, and the scripts put it into the page as text. The page's
-Content-Security-Policy admits only the styles and scripts whose hash it names, and no network at all.
+Data are never markup: they are in a JSON block, and the scripts put them into the page as text. The
+page's Content-Security-Policy allows only the styles and scripts whose hash it names, and no
+network.
 """
 
 from __future__ import annotations
@@ -26,42 +27,40 @@ SCRIPTS = ("scales.js", "charts.js", "tables.js", "page.js")
 
 
 def make(paths: Sequence[str | os.PathLike[str]]) -> str:
-    """The page for one input, or for several a comparison."""
+    """The page of one input, or a comparison of several."""
     try:
-        found = compare.distinct([sources.read(Path(path)) for path in paths])
-        return render(content(found))
+        inputs = compare.distinct([sources.read(Path(path)) for path in paths])
+        return render(content(inputs))
     except FlmarketError:
         raise
     except Exception as error:  # a directory that was sent to us may hold anything
         where = ", ".join(map(str, paths))
         what = shortened(f"{type(error).__name__}: {error}")
         raise InputError(
-            f"{where} cannot be reported on: a file there is damaged, or of another version ({what})"
+            f"{where} cannot be reported on: a file there is damaged, or of another version "
+            f"({what})"
         ) from error
 
 
-def content(found: list[Source]) -> dict[str, Any]:
-    """Everything the page shows, as plain data."""
-    one = found[0]
-    several = len(found) > 1
-    title = (
-        f"{' and '.join(source.label for source in found[:3])}{' and others' if len(found) > 3 else ''}"
-        if several
-        else one.title
-    )
+def content(inputs: list[Source]) -> dict[str, Any]:
+    """The content of the page as plain data."""
+    first = inputs[0]
+    several = len(inputs) > 1
+    labels = " and ".join(source.label for source in inputs[:3])
+    title = labels + (" and others" if len(inputs) > 3 else "") if several else first.title
     provenance = compare.settings(
-        [Source(s.label, s.kind, s.title, settings=s.provenance) for s in found]
+        [Source(s.label, s.kind, s.title, settings=s.provenance) for s in inputs]
     )
-    settings = compare.settings(found)
-    tables = compare.tables(found) if several else one.tables
-    shown: dict[str, Any] = plain(
+    settings = compare.settings(inputs)
+    tables = compare.tables(inputs) if several else first.tables
+    page: dict[str, Any] = plain(
         {
             "title": f"Comparison of {title}" if several else title,
-            "kind": "comparison" if several else one.kind,
-            "description": "" if several else one.description,
+            "kind": "comparison" if several else first.kind,
+            "description": "" if several else first.description,
             "notices": [
                 f"{source.label}: {text}" if several else text
-                for source in found
+                for source in inputs
                 for text in source.notices
             ],
             "inputs": [
@@ -72,15 +71,15 @@ def content(found: list[Source]) -> dict[str, Any]:
                     "description": s.description,
                     "cards": s.cards,
                 }
-                for s in found
+                for s in inputs
             ],
             "sentences": [
-                f"{s.label}: {text}" if several else text for s in found for text in s.sentences
+                f"{s.label}: {text}" if several else text for s in inputs for text in s.sentences
             ],
             "charts": [
-                _chart(chart) for chart in (compare.charts(found) if several else one.charts)
+                _chart(chart) for chart in (compare.charts(inputs) if several else first.charts)
             ],
-            "pictures": [{"label": s.label, "address": s.picture} for s in found if s.picture],
+            "pictures": [{"label": s.label, "address": s.picture} for s in inputs if s.picture],
             "tables": [_table(table) for table in tables],
             "settings": _table(settings if several else _two_columns(settings)),
             "provenance": _table(provenance if several else _two_columns(provenance)),
@@ -88,15 +87,15 @@ def content(found: list[Source]) -> dict[str, Any]:
             "version": metadata.version("flmarket-sim"),
         }
     )
-    return shown
+    return page
 
 
 def render(data: dict[str, Any]) -> str:
     style = _text("page.css")
     script = "\n".join(_text(name) for name in SCRIPTS)
     filled = {
-        "POLICY": f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'",
+        "POLICY": f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'",
         "STYLE": style,
         "SCRIPT": script,
         "DATA": _inert(data),
@@ -106,7 +105,7 @@ def render(data: dict[str, Any]) -> str:
 
 
 def write(paths: Sequence[str | os.PathLike[str]], out: Path, force: bool = False) -> Path:
-    """Makes the page and writes it, whole or not at all."""
+    """Makes the page and writes it atomically."""
     if out.is_dir():
         raise InputError(f"{out} is a directory; name a file with --out")
     if out.exists() and not force:
@@ -155,5 +154,5 @@ def _table(table: Table) -> dict[str, Any]:
 
 
 def _two_columns(table: Table) -> Table:
-    """Of one input there is nothing to tell apart."""
+    """The table of one input, without the column that says which settings differ."""
     return Table(table.id, table.title, ["what", "value"], [[row[0], row[2]] for row in table.rows])

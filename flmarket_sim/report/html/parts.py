@@ -1,4 +1,4 @@
-"""What a report page is made of, as plain data: charts, tables, and everything that one input has to say."""
+"""The parts of a report page as plain data: charts, tables, and sources."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ POINTS = 2_000  # in a series; a page stays below some megabytes
 ROWS = 500  # in a table
 
 Point = list[Any]
-Anything = TypeVar("Anything")
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
 class Series:
-    """One colour of a chart. A point is [x, y] or [x, y, low, high]; in a timeline [start, end, lane].
+    """One colour of a chart.
 
-    `labels` say what a point is when one points at it; as long as `points`, or empty.
+    A point is [x, y] or [x, y, low, high], and [start, end, lane] in a timeline. `labels` describe
+    the points under the mouse pointer; there is one for each point, or none at all.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Table:
-    """Cells are text, numbers, None, or an Estimate, which is shown with its interval and sorted by its mean."""
+    """A table. Cells are text, numbers, None or estimates, which are sorted by their mean."""
 
     id: str
     title: str
@@ -67,10 +68,11 @@ class Table:
 class Source:
     """One input of a page.
 
-    measures   what a comparison sets side by side
-    world      inputs with the same world met the same owners and the same luck; empty where that is not known
-    units      for each measure its value in every piece of the world, by (replication, part of it): paired differences are
-               taken part by part, averaged within a replication, and their interval is over replications
+    measures   estimates that a comparison sets side by side
+    world      equal for inputs that met the same owners and the same luck; empty if unknown
+    units      the values of each measure by (replication, part of the replication): paired
+               differences are taken part by part and averaged within a replication; their interval
+               is over replications
     """
 
     label: str
@@ -91,20 +93,20 @@ class Source:
     units: dict[str, dict[tuple[Any, str], float]] = field(default_factory=dict)
 
 
-def evenly(rows: Sequence[Anything], limit: int) -> list[Anything]:
-    """At most `limit` of the rows, at even distances, first and last among them."""
+def evenly(rows: Sequence[Item], limit: int) -> list[Item]:
+    """At most `limit` of the rows, at even distances, with the first and the last."""
     if len(rows) <= limit:
         return list(rows)
     return [rows[int(k)] for k in np.linspace(0, len(rows) - 1, limit).round()]
 
 
-def sampled(shown: int, of: int, what: str) -> str:
-    """The sentence that goes with `evenly`; empty where all are shown."""
-    return "" if shown >= of else f"{shown:,} of {of:,} {what} are shown, evenly chosen."
+def sampled(count: int, total: int, noun: str) -> str:
+    """The sentence that goes with `evenly`; empty if the page has all of them."""
+    return "" if count >= total else f"{count:,} of {total:,} {noun} are shown, evenly chosen."
 
 
 def plain(value: Any) -> Any:
-    """For JSON: six digits, no infinities; estimates as {mean, low, high}."""
+    """A value for JSON: six digits, no infinities; an estimate becomes {mean, low, high}."""
     if isinstance(value, Estimate):
         return {"mean": plain(value.mean), "low": plain(value.low), "high": plain(value.high)}
     if isinstance(value, bool) or value is None or isinstance(value, str):
@@ -132,7 +134,7 @@ def short(value: float | None, percent: bool = False) -> str:
 
 
 def flattened(content: Any, path: str = "") -> dict[str, str]:
-    """Nested settings as dotted paths: {"auction.name": "all-in", ...}; lists of plain values stay one entry."""
+    """Nested settings as dotted paths: {"auction.name": "all-in"}; a plain list is one entry."""
     if isinstance(content, dict) and content:
         inner = [
             flattened(value, f"{path}.{key}" if path else str(key))

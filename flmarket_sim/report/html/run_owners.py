@@ -1,4 +1,4 @@
-"""The owners of a run, for a page: what they were paid, what privacy they sold, what their lies earned."""
+"""The owners of a run as charts: payments, privacy sold, and gains of misreports."""
 
 from __future__ import annotations
 
@@ -8,50 +8,54 @@ from typing import Any
 import numpy as np
 
 from flmarket_sim.eventlog import read_ledger, sql
+from flmarket_sim.eventlog.behaviour_earnings import TRUTH
 from flmarket_sim.report.html.parts import POINTS, ROWS, Chart, Series, Table, evenly, sampled
 from flmarket_sim.statistics import estimate
 
-TRUTH = "no behaviour"
-
 _SALES = """
-SELECT d.value, p.amount, p.round, p.buyer, p.receiver % {count} AS owner, o.family, coalesce(o.behaviour, '{truth}') AS behaviour
-FROM payment p JOIN decision d ON d.sender = p.receiver AND d.round = p.round AND d.buyer = p.buyer
+SELECT d.value, p.amount, p.round, p.buyer, p.receiver % {count} AS owner, o.family,
+       coalesce(o.behaviour, '{truth}') AS behaviour
+FROM payment p
+JOIN decision d ON d.sender = p.receiver AND d.round = p.round AND d.buyer = p.buyer
 JOIN owners o ON o.owner = p.receiver % {count}
 WHERE p.receiver >= 0 ORDER BY p.seq
 """
-# names of one owner have disjoint records: a round costs her the largest loss sold under any of them
+# Names of one owner have disjoint records: a round costs her the largest of their losses.
 _SOLD = """
 SELECT owner, sum(lost) AS privacy_sold FROM (
-    SELECT sender % {count} AS owner, buyer, round, max(privacy_loss) AS lost FROM gradient GROUP BY ALL)
+    SELECT sender % {count} AS owner, buyer, round, max(privacy_loss) AS lost
+    FROM gradient GROUP BY ALL)
 GROUP BY owner
 """
 _LIES = """
-SELECT b.behaviour, coalesce(b.person, b.sender) AS owner, c.round, c.buyer, c.utility, c.truthful_utility,
-       b.value, b.true_value, b.privacy_budget, b.true_privacy_budget, b.data_size, b.true_data_size
+SELECT b.behaviour, coalesce(b.person, b.sender) AS owner, c.round, c.buyer, c.utility,
+       c.truthful_utility, b.value, b.true_value, b.privacy_budget, b.true_privacy_budget,
+       b.data_size, b.true_data_size
 FROM counterfactual c JOIN bid b ON b.sender = c.sender AND b.round = c.round AND b.buyer = c.buyer
 ORDER BY c.utility - c.truthful_utility DESC, c.seq
 """
 
 
 def sales(run: Path, scenario: dict[str, Any]) -> list[Chart]:
-    """Every payment to an owner against what the sale is truly worth to her."""
-    found = sql(run, _SALES.format(count=scenario["owners"]["count"], truth=TRUTH)).to_pylist()
-    if not found:
+    """Payments to owners against the true worth of the sale to the owner."""
+    payments = sql(run, _SALES.format(count=scenario["owners"]["count"], truth=TRUTH)).to_pylist()
+    if not payments:
         return []
-    shown = evenly(found, POINTS)
+    sample = evenly(payments, POINTS)
     by = "behaviour" if scenario["owners"].get("behaviours") else "family"
     series = []
-    for name in sorted({row[by] for row in found}):
-        mine = [row for row in shown if row[by] == name]
-        labels = [f"owner {row['owner']}, round {row['round'] + 1}" for row in mine]
-        series.append(Series(name, [[row["value"], row["amount"]] for row in mine], labels))
-    note = f"Below the line somebody is paid less than her privacy is worth to her. {sampled(len(shown), len(found), 'sales')}"
+    for name in sorted({row[by] for row in payments}):
+        of_name = [row for row in sample if row[by] == name]
+        labels = [f"owner {row['owner']}, round {row['round'] + 1}" for row in of_name]
+        series.append(Series(name, [[row["value"], row["amount"]] for row in of_name], labels))
+    sampling = sampled(len(sample), len(payments), "sales")
+    note = f"Below the line somebody is paid less than her privacy is worth to her. {sampling}"
     title, x = "Payments against valuations", "what the sale is truly worth to the owner"
     return [Chart("payments", title, "scatter", x, "payment", series, note.strip(), diagonal=True)]
 
 
 def privacy(run: Path, scenario: dict[str, Any]) -> list[Chart]:
-    """Owners in order of what they sold in all."""
+    """Owners in the order of the privacy that they sold in all rounds."""
     count = scenario["owners"]["count"]
     if (run / "ledger.parquet").exists():
         sold = read_ledger(run).column("privacy_sold").to_numpy()
@@ -63,14 +67,14 @@ def privacy(run: Path, scenario: dict[str, Any]) -> list[Chart]:
     sellers = order[sold[order] > 0]
     if not len(sellers):
         return []
-    shown = evenly([(place + 1, int(owner)) for place, owner in enumerate(sellers)], POINTS)
-    points = [[place, float(sold[owner])] for place, owner in shown]
+    sample = evenly([(place + 1, int(owner)) for place, owner in enumerate(sellers)], POINTS)
+    points = [[place, float(sold[owner])] for place, owner in sample]
     cap = scenario["owners"].get("lifetime_budget")
     note = f"{len(sellers):,} of {count:,} owners sold something."
     if cap is not None:
         note += f" Lifetime budget: {cap}."
-    note = f"{note} {sampled(len(shown), len(sellers), 'owners')}".strip()
-    series = Series("privacy sold", points, [f"owner {owner}" for _, owner in shown])
+    note = f"{note} {sampled(len(sample), len(sellers), 'owners')}".strip()
+    series = Series("privacy sold", points, [f"owner {owner}" for _, owner in sample])
     title = "Privacy sold by owner"
     return [
         Chart(
@@ -86,34 +90,42 @@ def privacy(run: Path, scenario: dict[str, Any]) -> list[Chart]:
 
 
 def lies(run: Path) -> tuple[list[Chart], list[Table]]:
-    """Where the run has counterfactuals: what lies earned above the truth, by behaviour, and the best of them."""
-    found = sql(run, _LIES).to_pylist()
-    if not found:
+    """Gains of misreports over the truth, by behaviour, if the run has counterfactuals."""
+    misreports = sql(run, _LIES).to_pylist()
+    if not misreports:
         return [], []
-    gain = np.array([row["utility"] - row["truthful_utility"] for row in found])
+    gain = np.array([row["utility"] - row["truthful_utility"] for row in misreports])
     behaviour, when = (
-        np.array([row["behaviour"] for row in found]),
-        np.array([row["round"] for row in found]),
+        np.array([row["behaviour"] for row in misreports]),
+        np.array([row["round"] for row in misreports]),
     )
     rows, bars = [], []
     for name in sorted(set(behaviour.tolist())):
-        mine = behaviour == name
-        rounds = sorted(set(when[mine].tolist()))
-        sums = np.array([gain[mine & (when == number)].sum() for number in rounds])
-        bids = np.array([float((mine & (when == number)).sum()) for number in rounds])
+        of_name = behaviour == name
+        rounds = sorted(set(when[of_name].tolist()))
+        sums = np.array([gain[of_name & (when == number)].sum() for number in rounds])
+        bids = np.array([float((of_name & (when == number)).sum()) for number in rounds])
         mean = estimate(sums, weights=bids)
         rows.append(
-            [name, int(mine.sum()), mean, float((gain[mine] > 0).mean()), float(gain[mine].max())]
+            [
+                name,
+                int(of_name.sum()),
+                mean,
+                float((gain[of_name] > 0).mean()),
+                float(gain[of_name].max()),
+            ]
         )
         bars.append([name, mean.mean, mean.low, mean.high])
-    shown = found[:ROWS]
+    best_rows = misreports[:ROWS]
     best = [
         [
-            row["behaviour"], row["owner"], row["round"] + 1, row["truthful_utility"], row["utility"],
-            row["utility"] - row["truthful_utility"], _times(row["value"], row["true_value"]),
-            _times(row["privacy_budget"], row["true_privacy_budget"]), _times(row["data_size"], row["true_data_size"]),
+            row["behaviour"], row["owner"], row["round"] + 1, row["truthful_utility"],
+            row["utility"], row["utility"] - row["truthful_utility"],
+            _times(row["value"], row["true_value"]),
+            _times(row["privacy_budget"], row["true_privacy_budget"]),
+            _times(row["data_size"], row["true_data_size"]),
         ]
-        for row in shown
+        for row in best_rows
     ]  # fmt: skip
     heads = [
         "behaviour",
@@ -126,8 +138,11 @@ def lies(run: Path) -> tuple[list[Chart], list[Table]]:
         "privacy told / true",
         "size told / true",
     ]
-    note = "Offers, judged by the owner's true valuation; the truth meets the same other bids and random numbers."
-    cut = f" The {ROWS} best of {len(found):,}." if len(found) > ROWS else ""
+    note = (
+        "Offers, judged by the owner's true valuation; the truth meets the same other bids and "
+        "random numbers."
+    )
+    cut = f" The {ROWS} best of {len(misreports):,}." if len(misreports) > ROWS else ""
     return [
         Chart(
             "lies",
@@ -156,5 +171,5 @@ def lies(run: Path) -> tuple[list[Chart], list[Table]]:
     ]
 
 
-def _times(told: float | None, true: float | None) -> float | None:
-    return told / true if told is not None and true else None
+def _times(reported: float | None, true: float | None) -> float | None:
+    return reported / true if reported is not None and true else None

@@ -1,4 +1,4 @@
-"""The round timeline: which phase of a round takes how long, and when something came late or not at all."""
+"""The round timeline: how long each phase takes, and which messages were late or missing."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from flmarket_sim.report.html.parts import Chart, Series, evenly, sampled
 LANES = 40
 PHASES = ("bidding", "deciding", "computing", "settling")
 
-# the broker's own messages are the borders between phases
+# The messages of the broker are the borders between phases.
 _BORDERS = "SELECT buyer, round, min(time) AS time FROM {kind} GROUP BY ALL"
 _TROUBLE = """
 SELECT buyer, round, time, sender, message || ' came late' AS what FROM late
-UNION ALL SELECT buyer, round, time, sender, 'no ' || stage || ': ' || reason AS what FROM dropout ORDER BY time
+UNION ALL
+SELECT buyer, round, time, sender, 'no ' || stage || ': ' || reason AS what FROM dropout
+ORDER BY time
 """
 
 
 def chart(run: Path, rounds: list[dict[str, Any]]) -> Chart:
-    """Rounds one below the other, in seconds since each began."""
-    shown = evenly(rounds, LANES)
+    """A lane for each round, in seconds since the round began."""
+    sample = evenly(rounds, LANES)
     several = len({row["buyer"] for row in rounds}) > 1
     borders: dict[tuple[str, int], dict[str, float]] = {}
     for kind, phase in (
@@ -34,9 +36,9 @@ def chart(run: Path, rounds: list[dict[str, Any]]) -> Chart:
         for row in sql(run, _BORDERS.format(kind=kind)).to_pylist():
             of_round = borders.setdefault((row["buyer"], row["round"]), {})
             of_round[phase] = min(row["time"], of_round.get(phase, row["time"]))
-    lanes = {(row["buyer"], row["round"]): _lane(row, several) for row in shown}
+    lanes = {(row["buyer"], row["round"]): _lane(row, several) for row in sample}
     series: dict[str, tuple[list[list[Any]], list[str]]] = {phase: ([], []) for phase in PHASES}
-    for row in shown:
+    for row in sample:
         key = (row["buyer"], row["round"])
         times = [
             row["started"],
@@ -49,7 +51,7 @@ def chart(run: Path, rounds: list[dict[str, Any]]) -> Chart:
             points.append([start - row["started"], end - row["started"], lanes[key]])
             labels.append(f"{end - start:.4g} s, from {start:,.6g} s on the clock")
     trouble: tuple[list[list[Any]], list[str]] = ([], [])
-    began = {(row["buyer"], row["round"]): row["started"] for row in shown}
+    began = {(row["buyer"], row["round"]): row["started"] for row in sample}
     for row in evenly(
         [row for row in sql(run, _TROUBLE).to_pylist() if (row["buyer"], row["round"]) in lanes],
         1_000,
@@ -58,17 +60,17 @@ def chart(run: Path, rounds: list[dict[str, Any]]) -> Chart:
         after = row["time"] - began[key]
         trouble[0].append([after, after, lanes[key]])
         trouble[1].append(f"owner {row['sender']}: {row['what']}")
-    found = [Series(name, points, labels) for name, (points, labels) in series.items() if points]
+    phases = [Series(name, points, labels) for name, (points, labels) in series.items() if points]
     if trouble[0]:
-        found.append(Series("late or missing", *trouble))
-    note = sampled(len(shown), len(rounds), "rounds")
+        phases.append(Series("late or missing", *trouble))
+    note = sampled(len(sample), len(rounds), "rounds")
     return Chart(
         "timeline",
         "The rounds in time",
         "timeline",
         "simulated seconds since the round began",
         "",
-        found,
+        phases,
         note,
     )
 

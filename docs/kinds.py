@@ -1,4 +1,4 @@
-"""The table of event kinds in docs/event-log.md; `python -m docs.kinds` makes it from the schema."""
+"""The table of event kinds in docs/event-log.md: `python -m docs.kinds` writes it anew."""
 
 from __future__ import annotations
 

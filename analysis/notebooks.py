@@ -1,7 +1,8 @@
-"""Executes the notebooks of this folder and writes them back with their outputs: `make notebooks`, or one by its name.
+"""Executes the notebooks of this folder and writes them back with their outputs (`make notebooks`).
 
-What is kept is what a reader sees: code, text, tables, figures. Times, versions and the state of an editor are not, so a notebook
-changes when its content does. `stale` says where a committed notebook differs from a fresh execution; the tests ask it.
+A written notebook has code, text, tables and figures, but no times, no versions and no state of an
+editor, so it changes only when its content does. `stale` lists the differences between a committed
+notebook and a fresh execution; the tests use it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ METADATA = {
     "language_info": {"name": "python"},
 }
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
-PIXELS = 0.01  # mean difference of two pictures, of the range of a colour, that may come from another machine
+PIXELS = 0.01  # mean difference of colours (of 1) that another machine may cause
 
 
 def read(path: Path) -> NotebookNode:
@@ -38,14 +39,14 @@ def read(path: Path) -> NotebookNode:
 
 
 def execute(path: Path) -> NotebookNode:
-    """The notebook run from top to bottom by a new kernel in this folder, cleaned. Warnings are errors here: readers would see them."""
+    """The cleaned notebook after a new kernel has run it from top to bottom in this folder.
+
+    Warnings are errors, because readers would see them.
+    """
     book = cleaned(read(path), with_outputs=False)
-    with (
-        tempfile.TemporaryDirectory() as sockets
-    ):  # files instead of ports: nobody else on the machine can listen
-        short = (
-            os.name == "posix" and len(sockets) < 85
-        )  # names of sockets have about a hundred letters at most
+    # The kernel talks over files instead of ports, so that nobody else on the machine can listen.
+    with tempfile.TemporaryDirectory() as sockets:
+        short = os.name == "posix" and len(sockets) < 85  # the limit is about a hundred letters
         config = Config(
             {"KernelManager": {"transport": "ipc", "ip": f"{sockets}/kernel"}} if short else {}
         )
@@ -67,7 +68,7 @@ def execute(path: Path) -> NotebookNode:
 
 
 def cleaned(book: NotebookNode, with_outputs: bool = True) -> NotebookNode:
-    """Without anything that an execution or an editor leaves behind."""
+    """The notebook without the traces of an execution or an editor."""
     book = nbformat.from_dict(book)
     book.metadata = nbformat.from_dict(METADATA)
     for number, cell in enumerate(book.cells):
@@ -82,10 +83,10 @@ def cleaned(book: NotebookNode, with_outputs: bool = True) -> NotebookNode:
     return book
 
 
-def _merged(found: list[NotebookNode]) -> list[NotebookNode]:
-    """Prints in one piece: where a stream is cut depends on the moment."""
+def _merged(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Joins the parts of a stream, since the cuts between them depend on the moment."""
     merged: list[NotebookNode] = []
-    for output in found:
+    for output in outputs:
         if merged and output.get("name") and output.get("name") == merged[-1].get("name"):
             merged[-1].text += output.text
         else:
@@ -101,7 +102,7 @@ def outputs(book: NotebookNode) -> Iterator[tuple[int, NotebookNode]]:
 
 
 def texts(output: NotebookNode) -> list[str]:
-    """What an output says in letters."""
+    """The text of an output."""
     data = output.get("data", {})
     return [output[key] for key in ("text",) if key in output] + [
         data[key] for key in sorted(data) if key.startswith("text/")
@@ -109,32 +110,38 @@ def texts(output: NotebookNode) -> list[str]:
 
 
 def stale(committed: NotebookNode, fresh: NotebookNode) -> list[str]:
-    """Where two executions of a notebook differ: text, numbers (by more than one in the last digit shown), figures."""
+    """Differences of two executions of a notebook, in text, numbers and figures.
+
+    Numbers differ if they are more than one unit of their last digit apart.
+    """
     if [cell.source for cell in committed.cells] != [cell.source for cell in fresh.cells]:
         return ["the cells are not the same"]
-    found = []
+    differences = []
     for number, (old, new) in enumerate(zip(committed.cells, fresh.cells, strict=True)):
         before, after = old.get("outputs", []), new.get("outputs", [])
         if [sorted(output.get("data", {})) for output in before] != [
             sorted(output.get("data", {})) for output in after
         ]:
-            found.append(f"cell {number} shows other kinds of output")
+            differences.append(f"cell {number} shows other kinds of output")
             continue
-        for one, other in zip(before, after, strict=True):
-            found += [
+        for first, second in zip(before, after, strict=True):
+            differences += [
                 f"cell {number} says {b!r} instead of {a!r}"
-                for a, b in zip(texts(one), texts(other), strict=True)
+                for a, b in zip(texts(first), texts(second), strict=True)
                 if not alike(a, b)
             ]
-            if "image/png" in one.get("data", {}) and not _same_picture(
-                one.data["image/png"], other.data["image/png"]
+            if "image/png" in first.get("data", {}) and not _same_picture(
+                first.data["image/png"], second.data["image/png"]
             ):
-                found.append(f"cell {number} draws another figure")
-    return found
+                differences.append(f"cell {number} draws another figure")
+    return differences
 
 
 def alike(first: str, second: str) -> bool:
-    """The same text, with numbers that differ by at most one in the last digit that is shown; whole numbers are equal."""
+    """Whether texts are the same, with numbers at most one unit of the last digit apart.
+
+    Whole numbers must be equal.
+    """
     if " ".join(NUMBER.sub("#", first).split()) != " ".join(NUMBER.sub("#", second).split()):
         return False
     return all(
@@ -155,10 +162,10 @@ def _close(first: str, second: str) -> bool:
 
 
 def _same_picture(first: str, second: str) -> bool:
-    one, other = (
+    old, new = (
         image.imread(io.BytesIO(base64.b64decode(text)), format="png") for text in (first, second)
     )
-    return one.shape == other.shape and float(np.abs(one - other).mean()) < PIXELS
+    return old.shape == new.shape and float(np.abs(old - new).mean()) < PIXELS
 
 
 def main() -> None:
@@ -168,7 +175,8 @@ def main() -> None:
         began = time.perf_counter()
         nbformat.write(execute(path), path)
         print(
-            f"{path.name}: {time.perf_counter() - began:.1f} s, {path.stat().st_size / 1000:.0f} kB",
+            f"{path.name}: {time.perf_counter() - began:.1f} s, "
+            f"{path.stat().st_size / 1000:.0f} kB",
             flush=True,
         )
 

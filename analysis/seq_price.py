@@ -1,10 +1,12 @@
-"""Question: how much error does `seq-price` leave, beside the auctions it has to beat, in its own market and in others?
+"""Question: how much error does `seq-price` leave, beside other auctions, at home and elsewhere?
 
-Makes docs/figures/seq_price.{csv,png} and prints the tables of docs/seq-price.md. Run as `python analysis/seq_price.py [--markets 2000]`.
+Makes docs/figures/seq_price.{csv,png} and prints the tables of docs/seq-price.md. Run it with
+`python analysis/seq_price.py [--markets 2000]`.
 
-All-in-critical is shown twice: as if everybody told the truth, and as played, when owners understate their privacy budgets
-as far as it pays (each in turn takes the best of eight budgets given the others' reports, twice round). seq-price needs one line only:
-its owners have no better report than the truth.
+All-in-critical appears twice: with truthful owners, and as played, where owners understate their
+privacy budgets as far as it pays (in turn, each takes the best of eight budgets given the reports
+of the others; there are two turns). seq-price needs one line: its owners have no better report than
+the truth.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from flmarket_sim.studies.study import Plot
 
 ROOT = Path(__file__).parents[1]
 FACTORS = np.round(np.arange(0.1, 2.01, 0.1), 1)
-USELESS = 100.0  # error bound: less than one seller with e = 0.28 gives
-SHOWN = (0.1, 0.3, 0.5, 0.8, 1.0, 1.2, 1.5, 1.7, 2.0)
+USELESS = 100.0  # an error bound; one seller with e = 0.28 gives less
+TABLE_FACTORS = (0.1, 0.3, 0.5, 0.8, 1.0, 1.2, 1.5, 1.7, 2.0)
 HOME = {"iid": [], "noniid": []}
 ABROAD = {  # name: scenario, overrides
     "IID": ("iid", []),
@@ -54,7 +56,10 @@ def bound(loss: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 def error(auction: object, truth: fm.Profiles, budget: np.ndarray) -> np.ndarray:
-    """(K,) error bounds of what an auction buys. Records that it does not buy count as those of an owner who sells nothing."""
+    """(K,) error bounds of an auction's purchases.
+
+    Records that it does not buy count as records of an owner who sells nothing.
+    """
     outcome = auction.decide(truth.bids(), budget, np.random.default_rng(0))
     if outcome.data_size is None:
         return bound(outcome.privacy_loss, truth.data_size)
@@ -64,27 +69,27 @@ def error(auction: object, truth: fm.Profiles, budget: np.ndarray) -> np.ndarray
 
 
 def played(auction: object, truth: fm.Profiles, budget: np.ndarray) -> np.ndarray:
-    """(K, n) losses sold when owners report the privacy budget that pays them best, with the true value of it."""
-    told = truth.privacy_budget.copy()
+    """(K, n) losses sold when owners report the budget that pays best, at its true value."""
+    reported = truth.privacy_budget.copy()
 
     def bids() -> fm.BidBatch:
-        return fm.BidBatch(truth.value(told)[..., None], told, truth.data_size)
+        return fm.BidBatch(truth.value(reported)[..., None], reported, truth.data_size)
 
     for _ in range(2):
         for i in range(truth.shape[1]):
-            best, best_utility = told[:, i].copy(), np.full(len(told), -np.inf)
+            best, best_utility = reported[:, i].copy(), np.full(len(reported), -np.inf)
             for share in np.arange(8, 0, -1) / 8:
-                told[:, i] = share * truth.privacy_budget[:, i]
+                reported[:, i] = share * truth.privacy_budget[:, i]
                 outcome = auction.decide(bids(), budget, np.random.default_rng(0))
                 utility = truth.utility(outcome.privacy_loss, outcome.payment)[:, i]
                 better = utility > best_utility
-                best[better], best_utility[better] = told[better, i], utility[better]
-            told[:, i] = best
+                best[better], best_utility[better] = reported[better, i], utility[better]
+            reported[:, i] = best
     return auction.decide(bids(), budget, np.random.default_rng(0)).privacy_loss
 
 
 def mean(errors: np.ndarray) -> float:
-    """Over valid markets."""
+    """The mean over valid markets."""
     return float(errors[np.isfinite(errors)].mean())
 
 
@@ -94,13 +99,13 @@ def by_factor(market: str, count: int) -> list[dict[str, object]]:
         fm.load_scenario(ROOT / f"scenarios/paper/{market}.toml", ["seed=777"]), count, seed=0
     )
     value, rows = truth.total_value(), []
-    mine = fm.auctions.create("seq-price", weights=f"paper-{market}")
+    seq_price = fm.auctions.create("seq-price", weights=f"paper-{market}")
     critical = fm.auctions.create("all-in-critical")
     drawn = np.random.default_rng(1).uniform(0.1, 2.0, count)
     for label, factor in [("uniform", drawn), *((f"{f:g}", np.full(count, f)) for f in FACTORS)]:
         budget = factor * value
         errors = {
-            "seq-price": error(mine, truth, budget),
+            "seq-price": error(seq_price, truth, budget),
             "seq-price @general": error(
                 fm.auctions.create("seq-price", weights="general"), truth, budget
             ),
@@ -109,12 +114,12 @@ def by_factor(market: str, count: int) -> list[dict[str, object]]:
             "proportional-share": error(fm.auctions.create("proportional-share"), truth, budget),
             "first-best": fm.auctions.first_best(truth, budget).error_bound,
         }
-        for name, found in errors.items():
-            valid = np.isfinite(found)
+        for name, bounds in errors.items():
+            valid = np.isfinite(bounds)
             row = {"market": market, "budget_factor": label, "mechanism": name}
             numbers = {
-                "error_bound": mean(found),
-                "ratio": mean(found) / errors["first-best"][valid].mean(),
+                "error_bound": mean(bounds),
+                "ratio": mean(bounds) / errors["first-best"][valid].mean(),
             }
             rows.append(
                 row
@@ -128,7 +133,8 @@ def by_factor(market: str, count: int) -> list[dict[str, object]]:
 def abroad(count: int) -> list[dict[str, object]]:
     """Weights of one market deciding in another: mean error bounds, factors uniform in [0.1, 2].
 
-    A market is useless where the bound is above `USELESS`, or infinite. Means are over the others, for every auction its own.
+    A market is useless to an auction if its bound is above `USELESS`, or infinite. Means of an
+    auction are over its other markets.
     """
     rows = []
     for name, (scenario, overrides) in ABROAD.items():
@@ -139,9 +145,9 @@ def abroad(count: int) -> list[dict[str, object]]:
         budget = np.random.default_rng(1).uniform(0.1, 2.0, count) * truth.total_value()
         row: dict[str, object] = {"market": name}
         for column, (auction, options) in SELLERS.items():
-            found = error(fm.auctions.create(auction, **options), truth, budget)
-            useless = (found > USELESS).mean()
-            row[column] = f"{found[found <= USELESS].mean():.3f}" + (
+            bounds = error(fm.auctions.create(auction, **options), truth, budget)
+            useless = (bounds > USELESS).mean()
+            row[column] = f"{bounds[bounds <= USELESS].mean():.3f}" + (
                 f" ({useless:.2%} useless)" if useless else ""
             )
         row["first-best"] = f"{fm.auctions.first_best(truth, budget).error_bound.mean():.3f}"
@@ -158,14 +164,14 @@ def markdown(rows: list[dict[str, object]]) -> str:
 
 def table(rows: list[dict[str, object]], market: str) -> str:
     names = list(dict.fromkeys(row["mechanism"] for row in rows))
-    labels = ["uniform", *(f"{f:g}" for f in SHOWN)]
-    found = {
+    labels = ["uniform", *(f"{f:g}" for f in TABLE_FACTORS)]
+    cells = {
         (row["mechanism"], row["budget_factor"]): row for row in rows if row["market"] == market
     }
     lines = []
     for name in names:
-        line: dict[str, object] = {market: name, "ratio": f"{found[name, 'uniform']['ratio']:.3f}"}
-        lines.append(line | {label: f"{found[name, label]['error_bound']:.3f}" for label in labels})
+        line: dict[str, object] = {market: name, "ratio": f"{cells[name, 'uniform']['ratio']:.3f}"}
+        lines.append(line | {label: f"{cells[name, label]['error_bound']:.3f}" for label in labels})
     return markdown(lines)
 
 

@@ -1,1 +1,1 @@
-"""Commands that keep the project in order: locks, licences, coverage by room, mutants, packages. Nothing here is shipped."""
+"""Commands that keep the project in order: locks, licences, coverage, mutants, packages."""

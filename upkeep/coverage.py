@@ -1,6 +1,7 @@
-"""`make coverage`: the whole suite under coverage, child processes too; lines covered, room by room.
+"""`make coverage`: the whole suite under coverage, with child processes; lines covered by room.
 
-Fails when a core room is below LEAST. `--report` reads what the last run left instead of running the suite again.
+The command fails if a core room is below LEAST. `--report` reads the data of the last run instead
+of running the suite again.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ def measure() -> None:
 
 
 def by_room() -> dict[str, tuple[int, int]]:
-    """Room -> lines covered, lines in all."""
+    """For each room the lines that are covered, and all lines."""
     out = DATA / "lines.json"
     words = ["json", "-q", "-o", str(out)]
     subprocess.run([sys.executable, "-m", "coverage", *words], cwd=ROOT, check=True)
     rooms: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for file, found in json.loads(out.read_text(encoding="utf-8"))["files"].items():
+    for file, counts in json.loads(out.read_text(encoding="utf-8"))["files"].items():
         room = file.replace("\\", "/").split("/")[1].removesuffix(".py")
         had, lines = rooms[room]
         rooms[room] = (
-            had + found["summary"]["covered_lines"],
-            lines + found["summary"]["num_statements"],
+            had + counts["summary"]["covered_lines"],
+            lines + counts["summary"]["num_statements"],
         )
     return dict(rooms)
 

@@ -14,7 +14,7 @@ from setuptools import build_meta
 
 from upkeep.pins import ROOT
 
-LEFT_BEHIND = (
+EXCLUDED = (
     ".git",
     ".venv",
     "build",
@@ -30,12 +30,12 @@ LEFT_BEHIND = (
 
 
 def build(out: Path) -> tuple[Path, Path]:
-    """Wheel and sdist in `out`. Built in a copy, so that nothing an earlier build left can get into them."""
+    """Wheel and sdist in `out`, built in a copy without the remains of earlier builds."""
     out.mkdir(parents=True, exist_ok=True)
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "flmarket_sim"
-        shutil.copytree(ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_BEHIND))
+        shutil.copytree(ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(*EXCLUDED))
         os.chdir(copy)
         try:
             with contextlib.redirect_stdout(io.StringIO()):  # a long list of copied files

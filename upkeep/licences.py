@@ -1,6 +1,6 @@
-"""`make licences`: THIRD_PARTY.md from what the installed packages say of themselves.
+"""`make licences`: THIRD_PARTY.md from the metadata of the installed packages.
 
-Stops at a licence that is not among ACCEPTED: somebody has to look at it first.
+The command stops at a licence that is not in ACCEPTED: somebody has to review it first.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ ACCEPTED = {
         "Zlib",
     ),
     *("PSF-2.0", "CC0-1.0", "Unlicense", "Apache-2.0 WITH LLVM-exception"),
-    "MPL-2.0",  # asks for its own files to stay open, not for ours
+    "MPL-2.0",  # its own files must stay open, ours need not
 }
-SPELLINGS = {  # what packages write instead of an SPDX expression
+SPELLINGS = {  # packages write these instead of an SPDX expression
     "MIT License": "MIT",
     "The MIT License": "MIT",
     "BSD License": "BSD",
@@ -52,21 +52,20 @@ SPELLINGS = {  # what packages write instead of an SPDX expression
     "Python Software Foundation License": "PSF-2.0",
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
 }
-LOOKED_UP = {  # by hand: not stated in the metadata, or not installed on every platform that we lock for
-    "appnope": "BSD-2-Clause",
-    "atheris": "Apache-2.0",
-    "pyyaml-ft": "MIT",
-}
+# Looked up by hand: not in the metadata, or not installed on every platform of the locks.
+LOOKED_UP = {"appnope": "BSD-2-Clause", "atheris": "Apache-2.0", "pyyaml-ft": "MIT"}
 HEAD = """# Third-party packages
 
-Everything that `make` installs, with the licence that each package states in its own metadata. Made by `make licences`, which stops at a
-licence that nobody has looked at yet; the tests check that the list is current. None of these packages is part of this repository
-or of the wheel: pip fetches them. Bold: asked for by flmarket_sim itself (pyproject.toml); the others come along.
+Everything that `make` installs, with the licence that each package states in its own metadata.
+Made by `make licences`, which stops at a licence that nobody has reviewed; the tests check that the
+list is current. None of these packages is part of this repository or of the wheel: pip fetches
+them. Bold packages are requirements of flmarket_sim itself (pyproject.toml); the others are
+requirements of those.
 """
 
 
 def licence(name: str) -> str:
-    """An SPDX expression, as far as the package lets us know."""
+    """The SPDX expression of a package, as far as its metadata have one."""
     about = metadata.metadata(name)
     stated = [about.get("License-Expression") or "", about.get("License") or ""]
     for text in stated:
@@ -79,18 +78,18 @@ def licence(name: str) -> str:
 
 
 def accepted(expression: str) -> bool:
-    """One way to read the expression leaves only licences that we accept."""
+    """Whether one alternative of the expression has accepted licences only."""
     ways = expression.replace("(", "").replace(")", "").split(" OR ")
     return any(all(part.strip() in ACCEPTED for part in way.split(" AND ")) for way in ways)
 
 
 def direct() -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    asked = [
+    requirements = [
         *project["dependencies"],
-        *(one for extra in project["optional-dependencies"].values() for one in extra),
+        *(text for extra in project["optional-dependencies"].values() for text in extra),
     ]
-    return {canonicalize_name(Requirement(text).name) for text in asked}
+    return {canonicalize_name(Requirement(text).name) for text in requirements}
 
 
 def title(path: Path) -> str:
@@ -133,7 +132,8 @@ def page() -> str:
                 continue
             if not accepted(expression):
                 problems.append(
-                    f"{pin.name}: {expression!r} is not an accepted licence; look at it, then see {__name__}.ACCEPTED"
+                    f"{pin.name}: {expression!r} is not an accepted licence; review it, then see "
+                    f"{__name__}.ACCEPTED"
                 )
             rows.append(row(pin, ours, expression))
         parts.append(

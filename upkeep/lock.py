@@ -1,7 +1,7 @@
-"""`make lock`: the hashes of everything that is pinned, for every platform that we expect, into the lock files.
+"""`make lock`: writes the hashes of all pinned packages, for all our platforms, to the lock files.
 
-The hashes are those that the package index itself lists (pip is asked which index that is), so nothing is downloaded. Files that
-lie in a folder pip looks into (--find-links) are hashed here.
+The hashes are those that pip's package index lists, so nothing is downloaded. Files in pip's
+--find-links folders are hashed here.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ from pip._internal.models.link import Link
 from upkeep.pins import ROOT, Pin, lock_contents, unpinned
 
 PYTHONS = (11, 12, 13)  # 3.x
-HEAD = "# Made from the requirements files by 'make lock'. Linux (x86-64, arm64) and macOS, Python 3.11 to 3.13.\n"
+HEAD = (
+    "# Made from the requirements files by 'make lock'. "
+    "Linux (x86-64, arm64) and macOS, Python 3.11 to 3.13.\n"
+)
 
 
 def fits(tag: Tag) -> bool:
-    """A wheel with this tag can be installed on one of our platforms."""
+    """Whether a wheel with this tag can be installed on one of our platforms."""
     place = re.fullmatch(
         r"any|macosx_\w+|(many|musl)linux\w*_(x86_64|aarch64)|linux_(x86_64|aarch64)", tag.platform
     )
@@ -46,7 +49,7 @@ def fits(tag: Tag) -> bool:
 
 
 def wanted(filename: str, pin: Pin) -> bool:
-    """Is this file one of that package and version that somebody may be given?"""
+    """Whether a file is of the pinned package and version, for one of our platforms."""
     try:
         if filename.endswith(".whl"):
             name, version, _, tags = parse_wheel_filename(filename)
@@ -56,14 +59,12 @@ def wanted(filename: str, pin: Pin) -> bool:
             usable = True
     except (InvalidWheelFilename, InvalidSdistFilename):
         return False
-    same = version == Version(pin.version) or Version(version.public) == Version(
-        pin.version
-    )  # 2.13.0+cpu is a 2.13.0
+    same = Version(pin.version) in (version, Version(version.public))  # 2.13.0+cpu is a 2.13.0
     return usable and name == canonicalize_name(pin.name) and same
 
 
 class Index:
-    """The files that pip would look at."""
+    """The files that pip would consider."""
 
     def __init__(self) -> None:
         command = create_command("download")
@@ -81,13 +82,13 @@ class Index:
                 )
 
     def hashes(self, pin: Pin) -> list[str]:
-        found = set()
+        digests = set()
         for link in self.links(pin.name):
             if wanted(link.filename, pin):
-                found.add(link.hash if link.hash_name == "sha256" else _sha256(link))
-        if not found:
+                digests.add(link.hash if link.hash_name == "sha256" else _sha256(link))
+        if not digests:
             raise SystemExit(f"the index has no file of {pin} for our platforms")
-        return sorted(found)
+        return sorted(digests)
 
 
 def _sha256(link: Link) -> str:
@@ -98,7 +99,7 @@ def _sha256(link: Link) -> str:
 
 def text(entries: list[tuple[Pin, list[str]]]) -> str:
     parts = [
-        str(pin) + "".join(f" \\\n    --hash=sha256:{h}" for h in found) for pin, found in entries
+        str(pin) + "".join(f" \\\n    --hash=sha256:{h}" for h in hashes) for pin, hashes in entries
     ]
     return HEAD + "\n".join(parts) + "\n"
 

@@ -1,7 +1,8 @@
-"""`make mutants`: small changes to auctions, aggregation rules and privacy, one at a time; the tests should notice each.
+"""`make mutants`: changes auctions, rules and privacy in small ways; the tests should notice each.
 
-mutmut does it ([tool.mutmut] in pyproject.toml says where and with which tests). `--report` reads what the last run left in mutants/.
-A survivor is not always a gap: docs/testing.md says which ones change nothing.
+mutmut makes the changes; [tool.mutmut] in pyproject.toml has the files and the tests. `--report`
+reads the results of the last run in mutants/. A survivor is not always a gap: docs/testing.md lists
+those that change nothing.
 """
 
 from __future__ import annotations
@@ -25,29 +26,26 @@ VERDICTS = {
     24: "killed",
     -24: "killed",
 }
-VERDICTS |= {
-    152: "killed",
-    255: "killed",
-}  # these and 24, 36: a mutant that runs for ever is noticed
+VERDICTS |= {152: "killed", 255: "killed"}  # as 24 and 36: the mutant ran into its time limit
 COLUMNS = ("killed", "survived", "untested", "not run")
 
 
 def verdicts(folder: Path) -> dict[str, dict[str, str]]:
-    """Module -> mutant -> what became of it."""
-    found = {}
+    """The verdict on each mutant of each module."""
+    by_module = {}
     for file in sorted(folder.rglob("*.py.meta")):
         codes = json.loads(file.read_text(encoding="utf-8"))["exit_code_by_key"]
         if codes:
             module = str(file.relative_to(folder / "flmarket_sim")).removesuffix(".py.meta")
-            found[module] = {
+            by_module[module] = {
                 mutant: VERDICTS.get(code, "not run") for mutant, code in codes.items()
             }
-    return found
+    return by_module
 
 
-def table(found: dict[str, dict[str, str]]) -> str:
+def table(by_module: dict[str, dict[str, str]]) -> str:
     rows, total = [], Counter[str]()
-    for module, mutants in found.items():
+    for module, mutants in by_module.items():
         counts = Counter(mutants.values())
         total += counts
         rows.append((module, counts))
@@ -72,12 +70,12 @@ def main() -> None:
             env=env,
             check=True,
         )
-    found = verdicts(ROOT / "mutants")
-    if not found:
+    by_module = verdicts(ROOT / "mutants")
+    if not by_module:
         raise SystemExit("there is nothing in mutants/ yet: run 'make mutants'")
-    print(table(found))
+    print(table(by_module))
     print("\nSurvivors; 'python -m mutmut show NAME' shows what was changed:")
-    for mutants in found.values():
+    for mutants in by_module.values():
         print("\n".join(f"  {name}" for name, verdict in mutants.items() if verdict == "survived"))
 
 

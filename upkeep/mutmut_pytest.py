@@ -1,4 +1,7 @@
-"""A pytest plug-in for `make mutants`: mutmut 3.8 reads a private attribute that pytest 9.2 no longer has."""
+"""A pytest plug-in for `make mutants`.
+
+mutmut 3.8 reads a private attribute that pytest 9.2 does not have any more.
+"""
 
 import pytest
 

@@ -1,6 +1,7 @@
-"""What the requirements files pin, what the lock files beside them have, and what the packages themselves say they need.
+"""Pins of the requirements files, hashes of the lock files, and requirements of the packages.
 
-`requirements*.txt` are for people: exact versions of everything, also of what comes along. The lock beside each has the hashes.
+`requirements*.txt` are for people: exact versions of all packages, also of indirect requirements.
+The lock file beside each has the hashes.
 """
 
 from __future__ import annotations
@@ -16,9 +17,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-APART = {
-    "torch": "requirements-torch.lock"
-}  # packages with a lock of their own (CONTRIBUTING.md says why)
+# Packages with a separate lock; CONTRIBUTING.md has the reason.
+APART = {"torch": "requirements-torch.lock"}
 PLATFORMS = tuple(
     {
         "sys_platform": system,
@@ -39,7 +39,7 @@ PLATFORMS = tuple(
 class Pin:
     name: str  # as PEP 503 writes it
     version: str
-    marker: str = ""  # for whom, where not for everybody: python_version == "3.13"
+    marker: str = ""  # for example python_version == "3.13"; empty for all platforms
 
     def __str__(self) -> str:
         return f"{self.name}=={self.version}" + (f" ; {self.marker}" if self.marker else "")
@@ -55,15 +55,16 @@ def pins(path: Path) -> list[Pin]:
 
 
 def all_pins() -> dict[str, str]:
-    """Versions of everything by name. Two versions of one package in two files are an error."""
-    found: dict[str, str] = {}
+    """Versions of all packages by name. Two versions of a package in two files are an error."""
+    versions: dict[str, str] = {}
     for path in requirement_files():
         for pin in pins(path):
-            if found.setdefault(pin.name, pin.version) != pin.version:
+            if versions.setdefault(pin.name, pin.version) != pin.version:
                 raise SystemExit(
-                    f"{path.name}: {pin.name}=={pin.version}, but elsewhere it is {found[pin.name]}"
+                    f"{path.name}: {pin.name}=={pin.version}, "
+                    f"but elsewhere it is {versions[pin.name]}"
                 )
-    return found
+    return versions
 
 
 def locked(path: Path) -> dict[Pin, list[str]]:
@@ -79,7 +80,7 @@ def locked(path: Path) -> dict[Pin, list[str]]:
 
 
 def lock_contents() -> dict[str, list[Pin]]:
-    """Lock file -> the pins that belong into it."""
+    """The pins of each lock file."""
     files: dict[str, list[Pin]] = {}
     for path in requirement_files():
         for pin in pins(path):
@@ -88,33 +89,33 @@ def lock_contents() -> dict[str, list[Pin]]:
 
 
 def needs(name: str, extra: str = "") -> set[str]:
-    """What an installed package needs on any platform that we lock for, by its own metadata."""
-    found = set()
+    """Requirements of an installed package on any of our platforms, by its metadata."""
+    names = set()
     for text in metadata.requires(name) or ():
         requirement = Requirement(text)
         marker = requirement.marker
         if marker is None or any(marker.evaluate({**place, "extra": extra}) for place in PLATFORMS):
-            found.add(canonicalize_name(requirement.name))
+            names.add(canonicalize_name(requirement.name))
             for further in requirement.extras:
                 try:
-                    found |= needs(requirement.name, further)
+                    names |= needs(requirement.name, further)
                 except metadata.PackageNotFoundError:
                     continue
-    return found
+    return names
 
 
 def unpinned() -> Iterator[str]:
-    """Packages that something pinned and installed needs, and that nobody pinned."""
+    """Requirements of pinned and installed packages that no file pins."""
     known = all_pins()
     for name in known:
-        if name in APART:  # its builds differ in what they bring along
+        if name in APART:  # its builds differ in their requirements
             continue
         try:
             missing = needs(name) - set(known)
         except metadata.PackageNotFoundError:
             continue
         yield from (
-            f"{name} needs {other}, which no requirements file pins" for other in sorted(missing)
+            f"{name} needs {needed}, which no requirements file pins" for needed in sorted(missing)
         )
 
 

@@ -1,6 +1,7 @@
-"""Runs every benchmark and writes benchmarks/results.md. `python -m benchmarks NAME...` runs some of them and only prints.
+"""Runs all benchmarks and writes benchmarks/results.md.
 
-`--quick` is handed to the benchmarks that know it (`scale`): smaller sizes, one turn, no figures.
+`python -m benchmarks NAME...` runs some of them and only prints. `--quick` goes to the benchmarks
+that have this option (`scale`): smaller sizes, one turn, no figures.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ QUICK = ("scale",)
 
 
 def main() -> None:
-    asked = [name for name in sys.argv[1:] if name != "--quick"]
+    requested = [name for name in sys.argv[1:] if name != "--quick"]
     quick = "--quick" in sys.argv
-    chosen = asked or NAMES
+    chosen = requested or NAMES
     unknown = set(chosen) - set(NAMES)
     if unknown:
         sys.exit(f"unknown benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     parts = []
     for name in chosen:
         print(f"== {name}", file=sys.stderr, flush=True)
-        # each in a process of its own: memory and caches of one do not colour the next
+        # a separate process each, so that memory and caches of one do not affect the next
         options = ["--quick"] if quick and name in QUICK else []
         done = subprocess.run(
             [sys.executable, "-m", f"benchmarks.{name}", *options],
@@ -47,9 +48,10 @@ def main() -> None:
             sys.exit(f"{name} failed")
         print(done.stdout, flush=True)
         parts.append(done.stdout.strip())
-    if not asked and not quick:
-        head = f"# Benchmarks\n\nMeasured by `make bench` on {platform.machine()}, Python {platform.python_version()}; times are the "
-        head += "best of several turns, ratios of one run.\n"
+    if not requested and not quick:
+        head = f"# Benchmarks\n\nMeasured by `make bench` on {platform.machine()}, "
+        head += f"Python {platform.python_version()}; times are the best of several turns, "
+        head += "ratios of one run.\n"
         Path(__file__).with_name("results.md").write_text(head + "\n" + "\n\n".join(parts) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""OptAggr, exact and batched, against the same problem through cvxpy, and against a very precise solve."""
+"""OptAggr, exact and in batches, against cvxpy solvers of the same problem."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fresh_problem(loss: np.ndarray, size: np.ndarray) -> None:
 
 
 def parametrised_problem(n: int):
-    """Problem 1 compiled once, for n owners who all sell; only numbers change from solve to solve."""
+    """Problem 1 for n owners who all sell, compiled once; each solve changes only numbers."""
     weight, deviation, share = (
         cp.Variable(n),
         cp.Parameter(n, nonneg=True),
@@ -61,9 +61,9 @@ def main() -> None:
     ours = batch / 10 / 1024
     worst = 0.0
     for e, d, clip in instances(1000, seed=11):
-        found = error_bound(rule.weights(e[None], d[None], clip), e[None], d[None], clip)[0]
+        exact = error_bound(rule.weights(e[None], d[None], clip), e[None], d[None], clip)[0]
         precise = error_bound(interior_point(e, d, clip)[None], e[None], d[None], clip)[0]
-        worst = max(worst, abs(found - precise) / precise)
+        worst = max(worst, abs(exact - precise) / precise)
     big_loss, big_size = (
         rng.uniform(0.5, 2, (1, 10**6)),
         np.floor(rng.lognormal(3, 2, (1, 10**6))) + 1,
@@ -77,10 +77,13 @@ def main() -> None:
 | what | time a solve | ratio |
 |---|---|---|
 | `opt-aggr`, batch of 1024 markets of 10 owners | {ours * 1e6:.2f} us | 1 |
-| cvxpy with SCS, the problem built each time | {fresh / solves * 1e3:.2f} ms | {fresh / solves / ours:,.0f} |
-| cvxpy with SCS, compiled once (no losers) | {again / solves * 1e3:.2f} ms | {again / solves / ours:,.0f} |
+| cvxpy with SCS, the problem built each time | {fresh / solves * 1e3:.2f} ms \
+| {fresh / solves / ours:,.0f} |
+| cvxpy with SCS, compiled once (no losers) | {again / solves * 1e3:.2f} ms \
+| {again / solves / ours:,.0f} |
 
-Largest relative difference of the error bound to a 1e-12 Clarabel solve, 1,000 instances with losers, ties and sizes from 1 to
+Largest relative difference of the error bound to a 1e-12 Clarabel solve, 1,000 instances with \
+losers, ties and sizes from 1 to
 a million: {worst:.1e}. One market of 1,000,000 owners: {million:.2f} s."""
     )
 

@@ -1,9 +1,10 @@
-"""The market as its authors run it: the baseline of `learning_run` and `scale`, written from scratch.
+"""The market as its authors run it: the baseline of `learning_run` and `scale`, newly written.
 
-What it has in common with their published code is how the work is done: each round builds Problem 3 in its matrix form over
-2k variables and a cvxpylayers layer of it, solves it once, deep-copies the torch model for every winner, differentiates
-each copy, clips and perturbs it, and evaluates on the whole test set through a DataLoader (`loader=False`: in one tensor,
-which is kinder than what they do).
+It works in the same way as their published code. Each round builds Problem 3 in its matrix form
+over 2k variables and a cvxpylayers layer of it, and solves it once. It deep-copies the torch model
+for every winner, differentiates each copy, and clips and perturbs the gradient. It evaluates the
+whole test set through a DataLoader, or in one tensor with `loader=False`, which is faster than
+their code.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ def aggregation_weights(loss: np.ndarray, size: np.ndarray, clip: float) -> torc
     problem = cp.Problem(
         cp.Minimize(cp.sum_squares(matrix @ both)), [cp.sum(both[:k]) == 1, bounds]
     )
-    (found,) = CvxpyLayer(problem, parameters=[matrix], variables=[both])(torch.tensor(root))
-    return found[:k]
+    (solution,) = CvxpyLayer(problem, parameters=[matrix], variables=[both])(torch.tensor(root))
+    return solution[:k]
 
 
 def run(
     scenario: Scenario, data: Dataset, loader: bool = True, model: torch.nn.Module | None = None
 ) -> float:
-    """All rounds of a scenario; returns the last accuracy. The model is a linear one unless one is given."""
+    """Runs all rounds of a scenario and returns the last accuracy; the default model is linear."""
     streams = Streams(scenario.seed)
     population = create_population(scenario, streams, data.train_y)
     auction = fm.auctions.create(scenario.auction.name)
@@ -66,8 +67,10 @@ def run(
         step = [torch.zeros_like(p) for p in model.parameters()]
         for owner, e, weight in zip(owners[winners], loss, weights.tolist(), strict=True):
             local = copy.deepcopy(model)
-            mine = population.rows[population.offsets[owner] : population.offsets[owner + 1]]
-            torch.nn.functional.cross_entropy(local(train_x[mine]), train_y[mine]).backward()
+            of_owner = population.rows[population.offsets[owner] : population.offsets[owner + 1]]
+            torch.nn.functional.cross_entropy(
+                local(train_x[of_owner]), train_y[of_owner]
+            ).backward()
             torch.nn.utils.clip_grad_norm_(local.parameters(), clip, norm_type=1.0)
             noise = torch.distributions.Laplace(0.0, 2 * clip / float(e))
             for total, p in zip(step, local.parameters(), strict=True):

@@ -1,9 +1,9 @@
-"""A sweep on Dask workers beside the same sweep in processes of this machine, and beside what the machine has to give.
+"""A sweep on Dask workers, beside the same sweep in processes of this machine and the runs alone.
 
-`python -m benchmarks.cluster [RUNS [TURNS]]`; 800 in 4 turns by default. Scheduler and workers are processes of their own on
-127.0.0.1, started once and warm, as on a cluster; processes of a plain sweep start anew with every sweep. So speeds are those of
-the last nine tenths of the runs, and the time to there is told apart. The sides take turns: a machine that is busy for a while is
-busy for all of them.
+`python -m benchmarks.cluster [RUNS [TURNS]]` takes 800 runs in 4 turns by default. Scheduler and
+workers are processes on 127.0.0.1 that start once, as on a cluster; the processes of a plain sweep
+start with every sweep. Speeds are therefore those of the last nine tenths of the runs, and the time
+to the first tenth is separate. The sides take turns, so a busy machine is busy for all of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -63,39 +63,38 @@ def dask(folder: Path, workers: int) -> Iterator[str]:
             processes.append(
                 subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             )
-            while not (
-                file.exists() and file.read_text().rstrip().endswith("}")
-            ):  # it is there before it is written
+            # the file exists before it is complete
+            while not (file.exists() and file.read_text().rstrip().endswith("}")):
                 time.sleep(0.05)
         yield json.loads(file.read_text())["address"]
     finally:
         for process in reversed(processes):
-            process.kill()  # asked to end, workers whose scheduler had gone were still closing minutes later
+            process.kill()  # workers without a scheduler take minutes to end by themselves
             process.wait()
 
 
 def measured(text: str, out: Path, crew: Crew) -> tuple[float, float, bytes]:
     """Seconds to the first tenth of the runs, seconds of the rest, and the summary."""
-    heard: list[float] = []
+    times: list[float] = []
     began = time.perf_counter()
     run_sweep(
         parse_sweep(text),
         out,
-        progress=lambda done, total: heard.append(time.perf_counter()),
+        progress=lambda done, total: times.append(time.perf_counter()),
         crew=crew,
     )
-    tenth = len(heard) // 10
-    return heard[tenth] - began, heard[-1] - heard[tenth], (out / "summary.parquet").read_bytes()
+    tenth = len(times) // 10
+    return times[tenth] - began, times[-1] - times[tenth], (out / "summary.parquet").read_bytes()
 
 
 def handing_out(crew: Crew) -> float:
-    """Seconds a task that takes no time, once a process is there."""
+    """Seconds per empty task, after the processes have started."""
     times = [time.perf_counter() for _ in crew.perform(abs, range(NOTHINGS))]
     return (times[-1] - times[NOTHINGS // 10]) / (NOTHINGS - NOTHINGS // 10)
 
 
 def one_by_one(crew: Crew) -> float:
-    """The same without putting short tasks together: what Dask asks for each."""
+    """Seconds per empty task without batches: the cost of Dask."""
     before, dask_crew.MOST_IN_A_BATCH = dask_crew.MOST_IN_A_BATCH, 1
     try:
         return handing_out(crew)
@@ -108,14 +107,14 @@ def main() -> None:
     turns = int(sys.argv[2]) if len(sys.argv) > 2 else 4
     seeds = max(1, runs // (20 * turns))
     folder = Path(tempfile.mkdtemp())
-    with dask(folder, 1) as one, dask(folder, 2) as two:
+    with dask(folder, 1) as single, dask(folder, 2) as pair:
         crews: dict[str, Crew] = {
             "1": Processes(1),
             "2": Processes(2),
-            "dask 1": crew_at(one),
-            "dask 2": crew_at(two),
+            "dask 1": crew_at(single),
+            "dask 2": crew_at(pair),
         }
-        while any(count_workers(address) < wanted for address, wanted in ((one, 1), (two, 2))):
+        while any(count_workers(address) < wanted for address, wanted in ((single, 1), (pair, 2))):
             time.sleep(0.2)
         for side in ("dask 1", "dask 2"):
             run_sweep(
@@ -136,7 +135,7 @@ def main() -> None:
                 spent[side][1] += rest
                 wrote.add(summary)
             assert len(wrote) == 1, "processes and Dask workers must give the same bytes"
-        nothing = {
+        empty = {
             "processes": handing_out(Processes(1)),
             "dask": handing_out(crews["dask 1"]),
             "single": one_by_one(crews["dask 1"]),
@@ -155,24 +154,34 @@ def main() -> None:
         len(pack_batch(perform_away, [task] * 1)),
         len(pack_batch(perform_away, _different(8))),
     )
-    row: Callable[[str, str, str], str] = lambda what, one, two: (  # noqa: E731
-        f"| {what} | {each[one]:.1f} ms | {each[two]:.1f} ms | {each[one] / each[two]:.2f} | "
-        f"{spent[one][0] / turns:.1f} s, {spent[two][0] / turns:.1f} s |"
-    )
+
+    def row(label: str, single: str, pair: str) -> str:
+        return (
+            f"| {label} | {each[single]:.1f} ms | {each[pair]:.1f} ms "
+            f"| {each[single] / each[pair]:.2f} | "
+            f"{spent[single][0] / turns:.1f} s, {spent[pair][0] / turns:.1f} s |"
+        )
+
     print(
-        f"""## A sweep of {count:,} runs (100 rounds on digits, 10 bidders) on Dask workers, in {turns} turns
+        f"""## A sweep of {count:,} runs (100 rounds on digits, 10 bidders) on Dask workers, \
+in {turns} turns
 
 | what | a run, one worker | a run, two workers | ratio | to the first tenth |
 |---|---|---|---|---|
-| the runs alone, in processes that know nothing of each other: what the machine gives | {alone["1"] / count * 1000:.1f} ms | \
+| the runs alone, in processes that know nothing of each other: what the machine gives \
+| {alone["1"] / count * 1000:.1f} ms | \
 {alone["2"] / count * 1000:.1f} ms | {alone["1"] / alone["2"]:.2f} | |
 {row("`flmarket sweep --workers N`", "1", "2")}
 {row("`flmarket sweep --cluster ADDRESS`, workers of one thread", "dask 1", "dask 2")}
 
-Dask beyond `--workers`: {each["dask 1"] - each["1"]:+.1f} ms a run with one worker, {each["dask 2"] - each["2"]:+.1f} ms with two.
-A task that takes no time: {nothing["processes"] * 1e3:.2f} ms in a process, {nothing["dask"] * 1e3:.2f} ms on a Dask worker with \
-short tasks put together, {nothing["single"] * 1e3:.2f} ms ({1 / nothing["single"]:.0f} a second) one by one.
-A run is {few:,} bytes on its way to a worker alone, {many / 8:,.0f} among eight. All sides write the same bytes."""
+Dask beyond `--workers`: {each["dask 1"] - each["1"]:+.1f} ms a run with one worker, \
+{each["dask 2"] - each["2"]:+.1f} ms with two.
+A task that takes no time: {empty["processes"] * 1e3:.2f} ms in a process, \
+{empty["dask"] * 1e3:.2f} ms on a Dask worker with \
+short tasks put together, {empty["single"] * 1e3:.2f} ms ({1 / empty["single"]:.0f} a second) \
+one by one.
+A run is {few:,} bytes on its way to a worker alone, {many / 8:,.0f} among eight. \
+All sides write the same bytes."""
     )
 
 

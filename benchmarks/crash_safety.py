@@ -1,4 +1,4 @@
-"""What journal and checkpoints cost: the same runs with both, as by default, and with neither, taking turns."""
+"""The cost of journal and checkpoints: the same runs with both (the default) and with neither."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def main() -> None:
     default = (parquet_log.JOURNAL_SECONDS, checkpoint.SECONDS)
     print(
         "## What crash safety costs\n\n"
-        "Processor seconds, best of turns: a journal every second and a checkpoint every five, against neither.\n\n"
+        "Processor seconds, best of turns: a journal every second and a checkpoint every five, "
+        "against neither.\n\n"
         "| market | with | without | ratio |\n|---|---|---|---|",
         flush=True,
     )
@@ -64,7 +65,8 @@ def main() -> None:
                     )
             with_both, with_neither = best.values()
             print(
-                f"| {market} | {with_both:.2f} s | {with_neither:.2f} s | {with_both / with_neither:.3f} |",
+                f"| {market} | {with_both:.2f} s | {with_neither:.2f} s "
+                f"| {with_both / with_neither:.3f} |",
                 flush=True,
             )
 

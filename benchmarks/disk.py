@@ -1,4 +1,4 @@
-"""Bytes an event on disk at a million events, with delays and compute times that are all different."""
+"""Bytes per event on disk, at a million events with different delays and compute times."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def main() -> None:
         run = fm.run(build_scenario(table), folder / name)
         events = run.info["log"]["events"]
         print(
-            f"| 10,000 owners, 100 bidders, 1,500 rounds, {name} | {events:,} | {size(run.path / 'events') / events:.1f} |",
+            f"| 10,000 owners, 100 bidders, 1,500 rounds, {name} | {events:,} "
+            f"| {size(run.path / 'events') / events:.1f} |",
             flush=True,
         )
     shutil.rmtree(folder)

@@ -1,4 +1,7 @@
-"""How the package did some of its work before `scale` was measured: patched in by a measured process, to show what changed."""
+"""Former algorithms of the package, which `scale` measures beside the present ones.
+
+A measured process replaces the present algorithm by one of these.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from flmarket_sim.privacy.clipping import MARGIN
 
 
 def walks() -> None:
-    """Every step of a greedy walk and of a threshold's walk is taken, however many there are."""
+    """Walks of the greedy choice and of thresholds take every step."""
     greedy.STEPS = all_in_critical.STEPS = 10**9
 
 
@@ -30,7 +33,7 @@ def records_dealt_at_once() -> None:
 
 
 def copies_of_gradients() -> None:
-    """Absolute values, clipped gradients and a stack of those sent, each a copy of all; groups that ignore how wide a model is."""
+    """Copies of all gradients at three points, and groups that ignore the width of the model."""
     from flmarket_sim.learning.torch_model import TorchModel
 
     def clip_l1(gradients, clip, in_place=False):

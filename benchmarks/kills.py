@@ -1,7 +1,8 @@
-"""Runs are killed at random moments, resumed, and compared byte for byte with runs that nobody disturbed.
+"""Kills runs at random moments, resumes them, and compares their bytes with undisturbed runs.
 
-`python -m benchmarks.kills [KILLS] [SEED]`: real processes, SIGKILL. Journal, checkpoints and parts come hundreds of times as often as in
-normal runs, so that kills hit them. After every kill the log must read as a beginning of the undisturbed one, up to the end of a round.
+`python -m benchmarks.kills [KILLS] [SEED]` kills real processes with SIGKILL. Journal, checkpoints
+and parts are written hundreds of times as often as in normal runs, so that kills hit them. After
+every kill the log must be a beginning of the undisturbed log, up to the end of a round.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ import flmarket_sim as fm
 from flmarket_sim.eventlog import parquet_log
 from flmarket_sim.market import checkpoint
 from flmarket_sim.scenario.scenario_file import build_scenario
-parquet_log.EVENTS_PER_PART, parquet_log.JOURNAL_SECONDS, checkpoint.SECONDS, checkpoint.SHARE = int(sys.argv[3]), 0.01, 0.03, 1.0
+parquet_log.EVENTS_PER_PART, parquet_log.JOURNAL_SECONDS = int(sys.argv[3]), 0.01
+checkpoint.SECONDS, checkpoint.SHARE = 0.03, 1.0
 out, what = Path(sys.argv[1]), sys.argv[2]
 print("begin", flush=True)
 fm.resume(out) if what == "resume" else fm.run(build_scenario(json.loads(what)), out)
@@ -71,7 +73,7 @@ fm.resume(out) if what == "resume" else fm.run(build_scenario(json.loads(what)),
 
 
 def started(out: Path, what: str) -> subprocess.Popen[str]:
-    """A process that runs or resumes; it has just begun."""
+    """A process that runs or resumes and has just begun."""
     process = subprocess.Popen(
         [sys.executable, "-c", CHILD, str(out), what, str(EVENTS_PER_PART)],
         stdout=subprocess.PIPE,
@@ -84,17 +86,17 @@ def started(out: Path, what: str) -> subprocess.Popen[str]:
 
 
 def completed(out: Path, what: str) -> float:
-    """Seconds that it took."""
+    """Runs or resumes to the end; returns the seconds."""
     process = started(out, what)
     began = time.monotonic()
-    _, told = process.communicate()
+    _, errors = process.communicate()
     if process.returncode:
-        raise AssertionError(f"{what[:20]} in {out} failed:\n{told}")
+        raise AssertionError(f"{what[:20]} in {out} failed:\n{errors}")
     return time.monotonic() - began
 
 
 def killed(out: Path, what: str, seconds: float) -> bool:
-    """Whether the kill after so many seconds came before the end."""
+    """Runs, kills after `seconds`, and returns whether the kill came before the end."""
     process = started(out, what)
     try:
         process.communicate(timeout=seconds)
@@ -107,8 +109,8 @@ def killed(out: Path, what: str, seconds: float) -> bool:
 
 
 def fingerprint(run: Path) -> dict[str, str]:
-    """A hash of every file; run.json without its wall time."""
-    found = {}
+    """A hash of every file, of run.json without its wall time."""
+    hashes = {}
     for path in sorted(run.rglob("*")):
         if path.is_file():
             content = path.read_bytes()
@@ -116,40 +118,46 @@ def fingerprint(run: Path) -> dict[str, str]:
                 content = json.dumps(
                     {k: v for k, v in json.loads(content).items() if k != "wall_seconds"}
                 ).encode()
-            found[str(path.relative_to(run))] = hashlib.sha256(content).hexdigest()
-    return found
+            hashes[str(path.relative_to(run))] = hashlib.sha256(content).hexdigest()
+    return hashes
 
 
 def check_readable(run: Path, whole: Path) -> int:
-    """The log of a killed run is a beginning of the whole one, of whole rounds. Returns its last event."""
+    """Checks that a killed log is a beginning of the whole log; returns its last event.
+
+    It must end with a complete round.
+    """
     if not (run / "run.json").exists():
         return 0
     tables = {kind: fm.read_events(run, kind) for kind in KINDS}
     seqs = sorted(seq for table in tables.values() for seq in table.column("seq").to_pylist())
     assert seqs == list(range(1, len(seqs) + 1)), f"events are missing or doubled in {run}"
     ends = tables["round"].column("seq").to_pylist()
-    everything = fm.read_run(whole)["log"]["events"]  # the last money moves after the last round
-    assert len(seqs) in (0, everything) or ends[-1] == seqs[-1], (
+    all_events = fm.read_run(whole)["log"]["events"]  # the last money moves after the last round
+    assert len(seqs) in (0, all_events) or ends[-1] == seqs[-1], (
         f"the log of {run} ends in the middle of a round"
     )
     for kind, table in tables.items():
-        theirs = fm.read_events(whole, kind)
-        assert table.to_pylist() == theirs.slice(0, len(table)).to_pylist() or _same(
-            table, theirs
+        undisturbed = fm.read_events(whole, kind)
+        assert table.to_pylist() == undisturbed.slice(0, len(table)).to_pylist() or _same(
+            table, undisturbed
         ), f"{kind} differs in {run}"
     assert fm.sql(run, "select count(*) as n from bid").to_pylist()[0]["n"] == len(tables["bid"])
     return len(seqs)
 
 
-def _same(table: Any, theirs: Any) -> bool:
-    """Equal where nan equals nan."""
-    return repr(table.to_pylist()) == repr(theirs.slice(0, len(table)).to_pylist())
+def _same(table: Any, undisturbed: Any) -> bool:
+    """Equality for which nan equals nan."""
+    return repr(table.to_pylist()) == repr(undisturbed.slice(0, len(table)).to_pylist())
 
 
 def kill_and_compare(
     name: str, folder: Path, lot: random.Random, whole: Path, seconds: float, kills: int
 ) -> list[int]:
-    """A run killed up to so many times, its resumes too, then left alone; the last event readable after each kill."""
+    """Kills a run and its resumes up to `kills` times, then lets it end.
+
+    Returns the last readable event after each kill.
+    """
     out, seen = folder / f"run {lot.random()}", []
     what = json.dumps(MARKETS[name])
     for _ in range(kills):
@@ -177,7 +185,8 @@ def main() -> None:
             market: completed(path, json.dumps(MARKETS[market])) for market, path in whole.items()
         }
         print(
-            "| market | events | runs | kills | kills with something to read |\n|---|---|---|---|---|",
+            "| market | events | runs | kills | kills with something to read |\n"
+            "|---|---|---|---|---|",
             flush=True,
         )
         done: dict[str, list[list[int]]] = {market: [] for market in MARKETS}
@@ -197,11 +206,13 @@ def main() -> None:
             seen = [last for run in runs for last in run]
             events = fm.read_run(whole[market])["log"]["events"]
             print(
-                f"| {market} | {events:,} | {len(runs)} | {len(seen)} | {sum(last > 0 for last in seen)} |"
+                f"| {market} | {events:,} | {len(runs)} | {len(seen)} "
+                f"| {sum(last > 0 for last in seen)} |"
             )
         total = sum(len(seen) for runs in done.values() for seen in runs)
         print(
-            f"\n{total} kills in {sum(map(len, done.values()))} runs; every run ended with the bytes of an undisturbed one."
+            f"\n{total} kills in {sum(map(len, done.values()))} runs; every run ended with the "
+            "bytes of an undisturbed one."
         )
 
 

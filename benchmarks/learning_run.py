@@ -36,7 +36,7 @@ def main() -> None:
         lambda: authors_way.run(scenario, data, loader=False),
         lambda: authors_way.run(scenario, data),
     )
-    mine, kinder, theirs = best_of(3, *sides)
+    package, kinder, authors = best_of(3, *sides)
     events = fm.read_run(folder / "run")["log"]["events"]
     shutil.rmtree(folder)
     print(
@@ -44,11 +44,13 @@ def main() -> None:
 
 | what | time | ratio |
 |---|---|---|
-| `flmarket run`: {events:,} events logged, evaluation every 10 rounds | {mine:.2f} s | 1 |
-| the authors' way (benchmarks/authors_way.py): evaluation every round through a DataLoader, no log | {theirs:.2f} s | {theirs / mine:.1f} |
-| the same, but the test set evaluated as one tensor | {kinder:.2f} s | {kinder / mine:.1f} |
+| `flmarket run`: {events:,} events logged, evaluation every 10 rounds | {package:.2f} s | 1 |
+| the authors' way (benchmarks/authors_way.py): evaluation every round through a DataLoader, \
+no log | {authors:.2f} s | {authors / package:.1f} |
+| the same, but the test set evaluated as one tensor | {kinder:.2f} s | {kinder / package:.1f} |
 
-Imports and loading apart. Loading NSL-KDD a second time, from the feature cache: {second_load:.2f} s."""
+Imports and loading apart. Loading NSL-KDD a second time, from the feature cache: \
+{second_load:.2f} s."""
     )
 
 

@@ -1,6 +1,7 @@
 """One run of very many events: memory, bytes on disk, and a grouped query over all of it.
 
-`python -m benchmarks.many_events [EVENTS] [FOLDER]`: by default 10^7; 10^8 takes some minutes and about 1.5 GB of disk.
+`python -m benchmarks.many_events [EVENTS] [FOLDER]` has 10^7 events by default; 10^8 take some
+minutes and about 1.5 GB of disk.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ QUERIES = {
         f"select '{kind}' as kind, time from {kind}{'s' * (kind == 'round')}" for kind in KINDS
     )
     + ") group by kind",
-    "bids, asked and sold of every owner": "select b.sender, count(*) as bids, avg(b.value), sum(a.payment), sum(a.privacy_loss) "
+    "bids, asked and sold of every owner": "select b.sender, count(*) as bids, avg(b.value), "
+    "sum(a.payment), sum(a.privacy_loss) "
     "from bid b join allocation a on a.receiver = b.sender and a.round = b.round group by b.sender",
-    "payments of every hundred rounds": "select round // 100 as hundred, count(*), sum(amount), max(amount) from payment group by hundred",
+    "payments of every hundred rounds": "select round // 100 as hundred, count(*), sum(amount), "
+    "max(amount) from payment group by hundred",
 }
 
 
@@ -45,7 +48,7 @@ def resident() -> float:
 
 
 def simulate(events: int, out: Path) -> None:
-    """In a process of its own: prints memory as the run goes on, and at its peak."""
+    """Prints memory during the run and at its peak; runs in a separate process."""
     rounds = math.ceil(events / EVENTS_PER_ROUND)
     seen: dict[int, float] = {}
 
@@ -56,18 +59,18 @@ def simulate(events: int, out: Path) -> None:
     began = time.perf_counter()
     run = fm.run(build_scenario(MARKET | {"rounds": rounds}), out, progress=watch)
     seconds = time.perf_counter() - began
-    found = {"rounds": rounds, "events": run.info["log"]["events"], "seconds": seconds}
-    print(json.dumps(found | {"tenth": seen[1], "end": seen[10], "peak": peak_memory()}))
+    numbers = {"rounds": rounds, "events": run.info["log"]["events"], "seconds": seconds}
+    print(json.dumps(numbers | {"tenth": seen[1], "end": seen[10], "peak": peak_memory()}))
 
 
 def ask(out: Path) -> None:
-    """In a process of its own: prints the seconds and the rows of each query, and the memory of all."""
-    found = {}
+    """Prints seconds and rows of each query, and the memory of all; runs in a separate process."""
+    queries = {}
     for name, query in QUERIES.items():
         began = time.perf_counter()
         rows = fm.sql(out, query).num_rows
-        found[name] = [time.perf_counter() - began, rows]
-    print(json.dumps({"queries": found, "peak": peak_memory()}))
+        queries[name] = [time.perf_counter() - began, rows]
+    print(json.dumps({"queries": queries, "peak": peak_memory()}))
 
 
 def own_process(*arguments: str) -> dict:
@@ -91,18 +94,21 @@ def main() -> None:
         made = own_process("simulate", str(events), str(folder))
         stored = size(folder)
         files = sum(1 for path in folder.rglob("*.parquet"))
-        asked = own_process("ask", str(folder))
+        answers = own_process("ask", str(folder))
+    memory = " MB, ".join(f"{made[k] / 1e6:,.0f}" for k in MEMORY)
     print(
         f"## {made['events']:,} events in one run\n\n"
-        f"10,000 owners, 1,000 bidders a round, {made['rounds']:,} rounds, lognormal delays, no learning.\n\n"
+        f"10,000 owners, 1,000 bidders a round, {made['rounds']:,} rounds, lognormal delays, "
+        "no learning.\n\n"
         f"| what | measured |\n|---|---|\n"
         f"| time | {made['seconds']:,.0f} s, {made['events'] / made['seconds']:,.0f} events/s |\n"
-        f"| memory after a tenth, at the end, at its peak | {' MB, '.join(f'{made[k] / 1e6:,.0f}' for k in MEMORY)} MB |\n"
-        f"| on disk | {stored / 1e9:.2f} GB in {files:,} files, {stored / made['events']:.1f} bytes an event |"
+        f"| memory after a tenth, at the end, at its peak | {memory} MB |\n"
+        f"| on disk | {stored / 1e9:.2f} GB in {files:,} files, "
+        f"{stored / made['events']:.1f} bytes an event |"
     )
-    for name, (seconds, rows) in asked["queries"].items():
+    for name, (seconds, rows) in answers["queries"].items():
         print(f"| SQL: {name} | {seconds:.2f} s, {rows:,} rows |")
-    print(f"| memory of the process that asked | {asked['peak'] / 1e6:,.0f} MB |")
+    print(f"| memory of the process that asked | {answers['peak'] / 1e6:,.0f} MB |")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ TABLE = {
 }
 
 
-def one(model: str) -> None:
+def run_model(model: str) -> None:
     folder = Path(tempfile.mkdtemp())
     began = time.perf_counter()
     fm.run(build_scenario(TABLE | {"model": {"name": model, "evaluate_every": 5}}), folder / "run")
@@ -41,4 +41,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    one(sys.argv[1]) if len(sys.argv) > 1 else main()
+    run_model(sys.argv[1]) if len(sys.argv) > 1 else main()

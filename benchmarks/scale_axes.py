@@ -1,4 +1,4 @@
-"""What `scale` varies: for each axis its sides, and for each side a case of `scale_case` for every size."""
+"""The axes of `scale`, the sides of each axis, and the cases of each side."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Case = dict[str, Any]
 
 @dataclass(frozen=True)
 class Side:
-    """A way of doing it, and the sizes at which it is measured."""
+    """An implementation, and the sizes at which it is measured."""
 
     name: str
     sizes: tuple[int, ...]
@@ -64,7 +64,7 @@ def _rounds(model: dict[str, Any]) -> Callable[[int], dict[str, Any]]:
 
 
 def _parameters(n: int) -> dict[str, Any]:
-    """A hidden layer between 20 features and 4 classes: 25 parameters a unit; 40 owners of 20 records each, all asked."""
+    """A market of 40 bidders with 20 records each, and a hidden layer of 25 parameters a unit."""
     model = {"name": "benchmarks.models:Wide", "hidden": n // 25}
     return table(40, 40, 2, 800, model, features=20) | {
         "owners": {"count": 40, "partition": {"name": "shards"}},
@@ -75,31 +75,45 @@ def _parameters(n: int) -> dict[str, Any]:
 AXES = (
     Axis(
         "owners", "Owners", "owners in the population",
-        "10 bidders a round, 10 rounds, 10 records an owner (of 10 features where something is learned). Time includes drawing the "
-        "population and writing owners and ledger. The authors' way takes its population from us: "
-        "there is nothing of theirs to measure.",
+        "10 bidders a round, 10 rounds, 10 records an owner (of 10 features where something is "
+        "learned). Time includes drawing the population and writing owners and ledger. "
+        "The authors' way takes its population from us: there is nothing of theirs to measure.",
         (
             Side("no learning", (10**3, 10**4, 10**5, 10**6), _owners(NONE)),
             Side("logistic regression", (10**3, 10**4, 10**5, 10**6), _owners(LOGISTIC)),
-            Side("no learning, before: all records dealt at once", (10**5, 10**6), _owners(NONE, "records_dealt_at_once")),
+            Side(
+                "no learning, before: all records dealt at once", (10**5, 10**6),
+                _owners(NONE, "records_dealt_at_once"),
+            ),
         ),
     ),
     Axis(
         "bidders", "Bidders a round", "bidders a round",
-        "100,000 owners, 2 rounds, `all-in-critical`, `opt-aggr`. The authors' way (a cvxpylayers problem and a model copy for each "
-        "winner) is measured where a turn ends within the time limit.",
+        "100,000 owners, 2 rounds, `all-in-critical`, `opt-aggr`. The authors' way (a cvxpylayers "
+        "problem and a model copy for each winner) is measured where a turn ends within the "
+        "time limit.",
         (
-            Side("no learning", (10, 100, 10**3, 10**4, 10**5), lambda n: market(_bidders(NONE)(n))),
-            Side("logistic regression", (10, 100, 300, 10**3, 10**4), lambda n: market(_bidders(LOGISTIC)(n))),
+            Side(
+                "no learning", (10, 100, 10**3, 10**4, 10**5),
+                lambda n: market(_bidders(NONE)(n)),
+            ),
+            Side(
+                "logistic regression", (10, 100, 300, 10**3, 10**4),
+                lambda n: market(_bidders(LOGISTIC)(n)),
+            ),
             Side("the authors' way", (10, 100, 300), lambda n: authors(_bidders(LOGISTIC)(n))),
         ),
     ),
     Axis(
         "giant", "Bidders beside a giant", "bidders",
-        "`all-in-critical` alone, one auction: one owner has half of all records, asks for more than there is, and everybody after her is "
-        "looked at again. Before, every winner walked past all of them.",
+        "`all-in-critical` alone, one auction: one owner has half of all records, asks for more "
+        "than there is, and everybody after her is looked at again. Before, every "
+        "winner walked past all of them.",
         (
-            Side("all-in-critical", (10**3, 3 * 10**3, 10**4, 3 * 10**4, 10**5), lambda n: {"kind": "auction", "of": n}),
+            Side(
+                "all-in-critical", (10**3, 3 * 10**3, 10**4, 3 * 10**4, 10**5),
+                lambda n: {"kind": "auction", "of": n},
+            ),
             Side(
                 "before: every walk taken", (10**3, 3 * 10**3, 10**4, 3 * 10**4),
                 lambda n: {"kind": "auction", "of": n, "former": ["walks"]},
@@ -108,8 +122,8 @@ AXES = (
     ),
     Axis(
         "rounds", "Rounds", "rounds",
-        "1,000 owners, 10 bidders a round. Events wait in memory until enough of them have come together to be written, so memory grows "
-        "with the first thousands of rounds.",
+        "1,000 owners, 10 bidders a round. Events wait in memory until enough of them have come "
+        "together to be written, so memory grows with the first thousands of rounds.",
         (
             Side("no learning", (10, 100, 10**3, 10**4), lambda n: market(_rounds(NONE)(n))),
             Side("logistic regression", (10, 100, 10**3), lambda n: market(_rounds(LOGISTIC)(n))),
@@ -118,12 +132,18 @@ AXES = (
     ),
     Axis(
         "parameters", "Parameters of the model", "parameters",
-        "40 owners of 20 records, all asked, 2 rounds, a hidden layer in torch; evaluated once, on 200 records. The market computes the "
-        "gradients of all bidders, in double precision, for the true error in its log; the authors' way those of the winners, in single.",
+        "40 owners of 20 records, all asked, 2 rounds, a hidden layer in torch; evaluated once, on "
+        "200 records. The market computes the gradients of all bidders, in double precision, for "
+        "the true error in its log; the authors' way those of the winners, in single.",
         (
             Side("this package", (10**3, 10**4, 10**5, 10**6), lambda n: market(_parameters(n))),
-            Side("before: more copies", (10**5, 10**6), lambda n: market(_parameters(n), "copies_of_gradients")),
-            Side("the authors' way", (10**3, 10**4, 10**5, 10**6), lambda n: authors(_parameters(n))),
+            Side(
+                "before: more copies", (10**5, 10**6),
+                lambda n: market(_parameters(n), "copies_of_gradients"),
+            ),
+            Side(
+                "the authors' way", (10**3, 10**4, 10**5, 10**6), lambda n: authors(_parameters(n))
+            ),
         ),
     ),
 )  # fmt: skip

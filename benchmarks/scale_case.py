@@ -1,6 +1,7 @@
-"""One measurement of `scale` in a process of its own: `python -m benchmarks.scale_case JSON LIMIT` prints numbers as JSON.
+"""One measurement of `scale`, in a separate process.
 
-Seconds are of processor time, all threads of the process together: on a busy machine they say more than the clock on the wall.
+`python -m benchmarks.scale_case JSON LIMIT` prints numbers as JSON. Seconds are processor time of
+all threads, which a busy machine changes less than wall time.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from flmarket_sim.scenario.scenario_file import build_scenario
 
 
 def market(table: dict[str, Any]) -> dict[str, float]:
-    """`flmarket run` with its log; the data is loaded before the clock starts, and counts as memory."""
+    """`flmarket run` with its log; data is loaded before the clock starts, and is in the memory."""
     scenario = build_scenario(table)
     if ":" in scenario.model.name:
-        import torch  # what it imports, now and at its first gradients, is not what a market takes
+        import torch  # imports, also those of the first gradients, are not measured
 
         torch.func.vmap(torch.func.grad(lambda x: (x * x).sum()))(torch.zeros(2, 3))
     began_with = peak_memory()
@@ -38,12 +39,13 @@ def market(table: dict[str, Any]) -> dict[str, float]:
         began = time.process_time()
         run = fm.run(scenario, Path(folder) / "run", data=data)
         seconds = time.process_time() - began
+        events = run.info["log"]["events"]
         disk = sum(path.stat().st_size for path in (run.path / "events").rglob("*.parquet"))
     return {
         "seconds": seconds,
         "memory": peak_memory() - began_with,
         "bytes": disk,
-        "events": run.info["log"]["events"],
+        "events": events,
     }
 
 
@@ -67,7 +69,7 @@ def authors(table: dict[str, Any]) -> dict[str, float]:
 
 
 def auction(bidders: int) -> dict[str, float]:
-    """all-in-critical alone, one market in which the first owner has half of all records and is too dear."""
+    """all-in-critical alone; the first owner has half of all records and asks too much."""
     rng, began_with = np.random.default_rng(0), peak_memory()
     size = np.floor(rng.lognormal(3.0, 1.0, (1, bidders))) + 1
     size[0, 0] = size[0, 1:].sum()

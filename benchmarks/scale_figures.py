@@ -1,4 +1,4 @@
-"""One figure an axis of `scale`: time, memory and bytes side by side, both axes logarithmic, in the style of the reports."""
+"""Figures of `scale`: time, memory and bytes side by side, both axes logarithmic."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PANELS = (
 )
 
 
-def draw(axis: Axis, found: dict[str, dict[int, dict[str, float]]], path: Path) -> None:
+def draw(axis: Axis, medians: dict[str, dict[int, dict[str, float]]], path: Path) -> None:
     panels = [
         panel
         for panel in PANELS
-        if any(row.get(panel[0], 0) > 0 for rows in found.values() for row in rows.values())
+        if any(row.get(panel[0], 0) > 0 for rows in medians.values() for row in rows.values())
     ]
     figure, places = plt.subplots(
         1, len(panels), figsize=(3.7 * len(panels), 3.6), layout="constrained"
@@ -33,7 +33,7 @@ def draw(axis: Axis, found: dict[str, dict[int, dict[str, float]]], path: Path) 
         for number, side in enumerate(axis.sides):
             points = [
                 (size, row[key] / unit)
-                for size, row in sorted(found[side.name].items())
+                for size, row in sorted(medians[side.name].items())
                 if row.get(key, 0) > 0
             ]
             if points:
@@ -52,7 +52,7 @@ def draw(axis: Axis, found: dict[str, dict[int, dict[str, float]]], path: Path) 
                 place.plot(x, y, label=side.name, **style)
         place.set(xscale="log", yscale="log", xlabel=axis.label, ylabel=label)
         low, high = place.get_ylim()
-        if high < 100 * low:  # what hardly moves shall look so
+        if high < 100 * low:  # small changes shall look small
             middle = (low * high) ** 0.5
             place.set_ylim(middle / 10, middle * 10)
         place.yaxis.set_minor_formatter(NullFormatter())

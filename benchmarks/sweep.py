@@ -1,7 +1,7 @@
-"""A sweep of paper-size runs on digits: one process against two, and what a sweep costs beyond its runs.
+"""A sweep of paper-size runs on digits: one process against two, and the cost beyond the runs.
 
-`python -m benchmarks.sweep [RUNS [TURNS]]`; 1,000 in 4 turns by default, which takes about ten minutes. The run itself is measured
-in this process, on the same scenarios.
+`python -m benchmarks.sweep [RUNS [TURNS]]` takes 1,000 runs in 4 turns by default, in about ten
+minutes. The runs alone are measured in this process, on the same scenarios.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TURNS = 4  # the sides take turns: a machine that is busy for a while is busy fo
 
 
 def runs_alone(text: str, first: int = 0, step: int = 1) -> float:
-    """Seconds that every `step`-th run takes, one after the other in this process, loading apart."""
+    """Seconds of every `step`-th run in this process, without loading."""
     scenarios = [run.scenario for run in parse_sweep(text).runs if run.scenario is not None][
         first::step
     ]
@@ -45,7 +45,7 @@ def runs_alone(text: str, first: int = 0, step: int = 1) -> float:
 
 
 def two_alone(text: str) -> float:
-    """The same in two processes that know nothing of each other: what the machine has to give."""
+    """Seconds of the runs in two independent processes: the limit of the machine."""
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         return max(pool.map(runs_alone, (text, text), (0, 1), (2, 2)))
 
@@ -73,16 +73,21 @@ def main() -> None:
     each = {side: spent / count * 1000 for side, spent in seconds.items()}
     gives = seconds["alone"] / seconds["two alone"]
     print(
-        f"""## A sweep of {count:,} runs (100 rounds on digits, 10 bidders), summaries only, in {turns} turns
+        f"""## A sweep of {count:,} runs (100 rounds on digits, 10 bidders), summaries only, \
+in {turns} turns
 
 | what | time | a run | speed-up by the second process |
 |---|---|---|---|
 | the runs alone, one process | {seconds["alone"]:.1f} s | {each["alone"]:.1f} ms | |
-| the runs alone in two processes: what the machine gives | {seconds["two alone"]:.1f} s | {each["two alone"]:.1f} ms | {gives:.2f} |
-| `flmarket sweep`, one process: plan, start, runs, results, summary | {seconds["one"]:.1f} s | {each["one"]:.1f} ms | |
-| `flmarket sweep`, two processes | {seconds["two"]:.1f} s | {each["two"]:.1f} ms | {seconds["one"] / seconds["two"]:.2f} |
+| the runs alone in two processes: what the machine gives | {seconds["two alone"]:.1f} s \
+| {each["two alone"]:.1f} ms | {gives:.2f} |
+| `flmarket sweep`, one process: plan, start, runs, results, summary | {seconds["one"]:.1f} s \
+| {each["one"]:.1f} ms | |
+| `flmarket sweep`, two processes | {seconds["two"]:.1f} s | {each["two"]:.1f} ms \
+| {seconds["one"] / seconds["two"]:.2f} |
 
-Overhead beyond the runs: {each["one"] - each["alone"]:.1f} ms a run with {count // turns} runs a turn, the start of the process included.
+Overhead beyond the runs: {each["one"] - each["alone"]:.1f} ms a run with {count // turns} runs \
+a turn, the start of the process included.
 One and two processes write the same bytes."""
     )
 

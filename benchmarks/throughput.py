@@ -33,10 +33,13 @@ def bare(processes: int) -> None:
 def main() -> None:
     print(
         "## Market throughput, log on, learning off\n\n"
-        "Target: 35 % of bare SimPy. Reached in rounds of many bidders; in small rounds the fixed cost of an auction and a\n"
+        "Target: 35 % of bare SimPy. Reached in rounds of many bidders; in small rounds the fixed "
+        "cost of an auction and a\n"
         "solve in numpy (about a millisecond) outweighs the messages.\n"
-        "`all-in-critical`, `opt-aggr`, constant delays. Bare: as many SimPy processes as bidders, timeouts only.\n\n"
-        "| bidders a round | log events | log events/s | SimPy events/s | bare timeouts/s | log / bare | SimPy / bare |\n"
+        "`all-in-critical`, `opt-aggr`, constant delays. Bare: as many SimPy processes as bidders, "
+        "timeouts only.\n\n"
+        "| bidders a round | log events | log events/s | SimPy events/s | bare timeouts/s "
+        "| log / bare | SimPy / bare |\n"
         "|---|---|---|---|---|---|---|",
         flush=True,
     )

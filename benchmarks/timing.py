@@ -1,4 +1,4 @@
-"""How we measure on noisy machines: alternate the two sides in one run, keep the best of each, judge by the ratio."""
+"""Measurements on noisy machines: the sides take turns, the best time counts, ratios decide."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def best_of(repeats: int, *sides: Callable[[], object]) -> list[float]:
 def peak_memory() -> float:
     """Largest resident memory of this process so far, in bytes.
 
-    Linux hands the peak of a parent down through getrusage, so its own count of this program alone is read where there is one.
+    On Linux, getrusage starts from the peak of the parent process; /proc/self/status does not.
     """
     status = Path("/proc/self/status")
     if status.exists():

@@ -20,6 +20,7 @@ import flmarket_sim as fm
 from benchmarks import former
 from benchmarks.timing import peak_memory
 from flmarket_sim.learning.dataset import Dataset
+from flmarket_sim.market import simulation
 from flmarket_sim.plugins.registry import datasets
 from flmarket_sim.randomness import Streams
 from flmarket_sim.scenario.model import Scenario
@@ -37,7 +38,7 @@ def market(table: dict[str, Any]) -> dict[str, float]:
     data = _data(scenario)
     with tempfile.TemporaryDirectory() as folder:
         began = time.process_time()
-        run = fm.run(scenario, Path(folder) / "run", data=data)
+        run = simulation.run(scenario, Path(folder) / "run", data=data)
         seconds = time.process_time() - began
         events = run.info["log"]["events"]
         disk = sum(path.stat().st_size for path in (run.path / "events").rglob("*.parquet"))

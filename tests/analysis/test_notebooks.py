@@ -25,7 +25,7 @@ def listing(folder):
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
-    """A folder for everything temporary that a kernel may write, short enough for the names of sockets."""
+    """A folder for temporary files of a kernel, with a path short enough for sockets."""
     for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
     scratch = tmp_path / "t"

@@ -1,4 +1,7 @@
-"""Every command with files that are missing, of another kind, unreadable or empty: exit 1 or 2, one paragraph, no traceback."""
+"""Commands refuse files that are missing, of another kind, unreadable or empty.
+
+The exit code is 1 or 2, and the message is one paragraph without a traceback.
+"""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: real processes, exit codes, stdout for results and stderr for the rest."""
+"""The command line in real processes: exit codes, results on stdout, other messages on stderr."""
 
 import json
 import os

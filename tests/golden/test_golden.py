@@ -1,6 +1,7 @@
 """Reference markets that must not change from commit to commit.
 
-If a change of results is meant, write the tables anew: `python -m tests.golden.test_golden`, and say why in the commit.
+If a change of results is intended, write the tables again with
+`python -m tests.golden.test_golden`, and give the reason in the commit.
 """
 
 import json
@@ -16,7 +17,10 @@ REFERENCES = {
     "quickstart": ["scenarios/quickstart.toml"],
     "unreliable": ["scenarios/studies/unreliable.toml", "rounds=15"],
 }
-COLUMNS = "buyer, round, ended, budget, bids, winners, accepted, delivered, spent, privacy_sold, error_bound, true_error, accuracy"
+COLUMNS = (
+    "buyer, round, ended, budget, bids, winners, accepted, delivered, spent, privacy_sold, "
+    "error_bound, true_error, accuracy"
+)
 
 
 def table(name: str) -> list[dict]:
@@ -44,7 +48,7 @@ def test_a_reference_market_has_not_changed(name):
     for ours, theirs in zip(found, expected, strict=True):
         for column, value in theirs.items():
             if isinstance(value, float):
-                # evaluation and gradients run in float32: another CPU may round a prediction the other way
+                # gradients and evaluation use float32, which another CPU may round differently
                 assert ours[column] == pytest.approx(
                     value, rel=1e-4, abs=0.01 if column == "accuracy" else 0
                 )

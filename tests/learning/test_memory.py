@@ -58,7 +58,10 @@ def test_clipping_in_place_gives_what_clipping_a_copy_gives():
 
 
 def test_a_round_holds_each_gradient_twice_at_most():
-    """Once as its owner computed it (the true error needs it) and once as she sent it. 20 owners, 80,000 parameters."""
+    """A gradient is held twice: as computed, for the true error, and as sent.
+
+    The market has 20 owners and 80,000 parameters.
+    """
     table = {
         "rounds": 2,
         "data": {

@@ -71,9 +71,7 @@ def test_the_ledger_is_what_the_log_adds_up_to(liars):
     assert max(map(len, sold.values())) > 5
 
 
-def test_laplace_releases_of_a_real_run_cost_what_the_ledger_says_at_a_tiny_delta_and_less_at_a_larger_one(
-    liars,
-):
+def test_releases_of_a_run_cost_what_the_ledger_says_at_a_tiny_delta_and_less_at_a_larger(liars):
     kept = fm.read_ledger(liars).column("privacy_sold").to_numpy()
     sold = releases(liars)
     for owner in sorted(sold, key=lambda o: (-len(sold[o]), o))[:4]:

@@ -1,4 +1,4 @@
-"""Hardened noise: as private as it says, never the same twice, and refused where somebody counts on a seed."""
+"""Hardened noise is as private as stated, never repeats, and is refused where a seed matters."""
 
 import builtins
 

@@ -40,7 +40,7 @@ class Extreme:
 
 @pytest.fixture
 def sold(monkeypatch):
-    """First coordinates of all gradients that leave the owners of a real market with gradients along one sign."""
+    """First coordinates of all gradients that owners of a market with one-signed gradients send."""
     from flmarket_sim.market import buyer, simulation
 
     def run(sign):

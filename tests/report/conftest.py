@@ -45,7 +45,7 @@ def liars(results):
 
 @pytest.fixture(scope="session")
 def evil(quickstart, results):
-    """A run from somebody else's hands: scenarios refuse most such names, a directory that was sent to us does not."""
+    """A directory from somebody else; it may have names that scenarios refuse."""
     folder = results / "evil"
     shutil.copytree(quickstart, folder)
     info = fm.read_run(folder)
@@ -96,7 +96,7 @@ def study(results):
 
 
 def sweep_in(folder, shift=0.0):
-    """A small sweep as `flmarket sweep` writes it: four seeds, two auctions, three budgets, and a run that failed."""
+    """A small sweep of four seeds, two auctions and three budgets, with a failed run."""
     rng = np.random.default_rng(0)
     rows = []
     for seed in range(4):
@@ -106,9 +106,11 @@ def sweep_in(folder, shift=0.0):
                 error = 1 / factor + luck + (0.5 if auction == "all-in" else 0.0) + shift
                 rows.append(
                     {
-                        "run": f"run-{len(rows):03d}", "seed": seed, "auction.name": auction, "budget.factor": factor, "buyer": "buyer",
-                        "outcome": "finished", "stage": None, "message": None, "spent": 100 * factor, "budget": 200 * factor,
-                        "mean_error_bound": error, "final_accuracy": None, "privacy_sold": 3.0, "owners_surplus": 1.0,
+                        "run": f"run-{len(rows):03d}", "seed": seed, "auction.name": auction,
+                        "budget.factor": factor, "buyer": "buyer", "outcome": "finished",
+                        "stage": None, "message": None, "spent": 100 * factor,
+                        "budget": 200 * factor, "mean_error_bound": error, "final_accuracy": None,
+                        "privacy_sold": 3.0, "owners_surplus": 1.0,
                     }
                 )  # fmt: skip
     rows.append(

@@ -1,4 +1,7 @@
-"""The page in a real browser: it draws, clicks hide series, text filters rows, names stay text. Skipped without Chromium."""
+"""The page in a real browser: it draws, clicks hide series, text filters rows, names stay text.
+
+The tests need Chromium.
+"""
 
 import shutil
 
@@ -13,8 +16,8 @@ CHROMIUM = (
 )
 DRIVER = shutil.which("chromedriver")
 FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 
 
@@ -90,7 +93,8 @@ def test_text_filters_rows_and_a_click_sorts_them(opened, liars):
 def test_pointing_at_a_chart_says_what_is_there(opened, quickstart):
     browser = opened(quickstart)
     browser.execute_script("""
-        const mark = document.querySelector("#chart-error-by-budget circle"), box = mark.getBoundingClientRect();
+        const mark = document.querySelector("#chart-error-by-budget circle");
+        const box = mark.getBoundingClientRect();
         const at = {clientX: box.x + 2, clientY: box.y + 2, bubbles: true};
         mark.dispatchEvent(new PointerEvent("pointermove", at));""")
     told = of(browser, "#tip")[0].text

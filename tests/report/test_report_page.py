@@ -156,7 +156,7 @@ def test_runs_in_different_worlds_have_no_paired_difference(quickstart, liars):
 def test_other_budgets_buyers_or_delays_are_another_world(
     quickstart, paid_as_bid, tmp_path, change
 ):
-    """Two buyers of the same names and budgets are one world; whatever else the luck depends on makes another."""
+    """Runs are one world if buyers, budgets and all other sources of luck are the same."""
     infos = []
     for name, source in (("one", quickstart), ("two", paid_as_bid)):
         shutil.copytree(source, tmp_path / name)
@@ -251,7 +251,7 @@ def test_names_are_never_markup(evil, sweep, study):
 def test_hostile_names_stay_names_in_every_place(
     evil, liars, sweep, probe_file, study, results, tmp_path
 ):
-    """Files, directories, plug-ins, behaviours, buyers, axes, words of a study, messages of failed runs."""
+    """Names of files, plug-ins, behaviours, buyers and axes; sentences; messages of failed runs."""
     attack = "<img src=x onerror=alert(3)>"
     named = tmp_path / attack
     named.mkdir()

@@ -57,10 +57,12 @@ auction = { name = "posted-price", price = -1.0, prise = 2 }
         r"x.toml:7: market.delay: .*low \(3.0\) must not exceed high",
         r"x.toml:9: owners.families\[1\]: must be one of linear, .*\(got 'cubic'\)",
         r"x.toml:10: owners.accept: must be one of rational, always; did you mean 'always'\?",
-        r"x.toml:15: buyers\[0\].model.learning_rat: 'logistic' has no such option; did you mean 'learning_rate'\?",
+        r"x.toml:15: buyers\[0\].model.learning_rat: 'logistic' has no such option; "
+        r"did you mean 'learning_rate'\?",
         r"x.toml:17: buyers\[1\].name: another buyer is called 'a' already",
         r"x.toml:18: buyers\[1\].auction.price: .*greater than 0 \(got -1.0\)",
-        r"x.toml:18: buyers\[1\].auction.prise: 'posted-price' has no such option; did you mean 'price'\?",
+        r"x.toml:18: buyers\[1\].auction.prise: 'posted-price' has no such option; "
+        r"did you mean 'price'\?",
     ):
         assert re.search(expected, message), f"{expected}\n{message}"
 
@@ -123,7 +125,10 @@ def test_overrides_reach_any_path():
 
 
 def test_what_concerns_several_places_is_said_with_the_rest():
-    text = 'rouns = 2\n[owners]\ncount = 5\nprivacy_budget = 800.0\naccept = "alway"\n[budget]\nfactor = 1.0\namount = 2.0\n'
+    text = (
+        'rouns = 2\n[owners]\ncount = 5\nprivacy_budget = 800.0\naccept = "alway"\n'
+        "[budget]\nfactor = 1.0\namount = 2.0\n"
+    )
     with pytest.raises(ScenarioError, match=r"^5 errors"):
         parse_scenario(text)
 
@@ -167,7 +172,8 @@ def test_the_hash_is_of_what_the_scenario_means():
 
 def test_buyers_take_what_they_leave_out_from_the_scenario():
     scenario = parse_scenario(
-        'auction = { name = "all-in" }\n[[buyers]]\nname = "a"\n[[buyers]]\nname = "b"\nauction = { name = "fair-query" }'
+        'auction = { name = "all-in" }\n[[buyers]]\nname = "a"\n'
+        '[[buyers]]\nname = "b"\nauction = { name = "fair-query" }'
     )
     assert [buyer.auction.name for buyer in scenario.resolved_buyers()] == ["all-in", "fair-query"]
 

@@ -1,4 +1,4 @@
-"""Every study of the repository runs in small, writes its table, rows and figure, and says what it found."""
+"""Every study of the repository runs in small, and writes table, rows, figure and sentences."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The wheel has all that a market needs, the sdist all that its tests need, and neither has anything of this machine."""
+"""The wheel has the files of a market, the sdist those of the tests; neither has local files."""
 
 import re
 import subprocess
@@ -114,7 +114,10 @@ def test_an_unpacked_wheel_alone_runs_the_quickstart(built, tmp_path):
         archive.extractall(tmp_path / "site")
     (tmp_path / "empty").mkdir()
     site = str(tmp_path / "site")
-    code = f"import sys; sys.path.insert(0, {site!r}); from flmarket_sim import cli; assert {site!r} in cli.__file__; cli.main()"
+    code = (
+        f"import sys; sys.path.insert(0, {site!r}); from flmarket_sim import cli; "
+        f"assert {site!r} in cli.__file__; cli.main()"
+    )
     run = subprocess.run(
         [
             sys.executable,

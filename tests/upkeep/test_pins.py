@@ -1,4 +1,4 @@
-"""What is installed is known: every package is pinned, every pin is locked with hashes, every licence has been looked at."""
+"""Every installed package is pinned, every pin has hashes, and every licence was reviewed."""
 
 from importlib import metadata
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import compress
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -83,9 +85,8 @@ class PendingEvents:
         return pa.Table.from_batches(self.batches).combine_chunks() if self.batches else None
 
     def _as_block(self, singles: list[list[Any]]) -> Block:
-        one_each, by_column = np.ones(len(singles), np.int64), zip(*singles, strict=True)
-        cells = [_stacked(c, v, one_each) for c, v in zip(self.columns, by_column, strict=True)]
-        return Block(len(singles), cells)
+        by_column = zip(self.columns, zip(*singles, strict=True), strict=True)
+        return Block(len(singles), [_each(column, cells) for column, cells in by_column])
 
     def _arrays(self, blocks: list[Block]) -> list[pa.Array]:
         """The columns of all blocks in order of `seq`."""
@@ -108,24 +109,28 @@ def _stacked(
     column: Column, cells: tuple[Any, ...], counts: NDArray[np.int64]
 ) -> NDArray[Any] | None:
     """The values of a column over all blocks; None if all are null."""
-    constant = np.array([not isinstance(cell, np.ndarray) for cell in cells])
-    constants = [cell for cell in cells if not isinstance(cell, np.ndarray)]
-    if constant.all():
-        if all(cell is None for cell in cells):
-            return None
-        return np.repeat(_each(column, constants), counts)
-    arrays = np.concatenate([cell for cell in cells if isinstance(cell, np.ndarray)])
-    if not constants:
+    is_array = [isinstance(cell, np.ndarray) for cell in cells]
+    if not any(is_array):
+        values = _each(column, cells)
+        return None if values is None else np.repeat(values, counts)
+    arrays = np.concatenate(list(compress(cells, is_array)))
+    if all(is_array):
         return arrays
-    repeated = np.repeat(_each(column, constants), counts[constant])
-    stacked = np.empty(int(counts.sum()), np.result_type(arrays, repeated))
-    is_repeated = np.repeat(constant, counts)
-    stacked[is_repeated], stacked[~is_repeated] = repeated, arrays
+    constant = ~np.array(is_array)
+    constants = [cell for cell, array in zip(cells, is_array, strict=True) if not array]
+    stacked = np.empty(int(counts.sum()), object)
+    values = _each(column, constants)
+    if values is not None:
+        stacked = np.empty(len(stacked), np.result_type(arrays, values))
+        stacked[np.repeat(constant, counts)] = np.repeat(values, counts[constant])
+    stacked[np.repeat(~constant, counts)] = arrays
     return stacked
 
 
-def _each(column: Column, cells: list[Any]) -> NDArray[Any]:
-    """One entry for each cell, also where a cell is a list."""
+def _each(column: Column, cells: Sequence[Any]) -> NDArray[Any] | None:
+    """One entry for each cell, also where a cell is a list; None if all cells are None."""
+    if cells[0] is None and all(cell is None for cell in cells):
+        return None
     return np.fromiter(cells, object) if pa.types.is_list(column.type) else np.array(cells)
 
 

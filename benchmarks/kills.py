@@ -63,12 +63,14 @@ from pathlib import Path
 import flmarket_sim as fm
 from flmarket_sim.eventlog import parquet_log
 from flmarket_sim.market import checkpoint
+from flmarket_sim.market import simulation
 from flmarket_sim.scenario.scenario_file import build_scenario
+run, resume = fm.run, fm.resume  # imported on first use: not while the clock is running
 parquet_log.EVENTS_PER_PART, parquet_log.JOURNAL_SECONDS = int(sys.argv[3]), 0.01
 checkpoint.SECONDS, checkpoint.SHARE = 0.03, 1.0
 out, what = Path(sys.argv[1]), sys.argv[2]
 print("begin", flush=True)
-fm.resume(out) if what == "resume" else fm.run(build_scenario(json.loads(what)), out)
+resume(out) if what == "resume" else run(build_scenario(json.loads(what)), out)
 """
 
 
@@ -99,12 +101,12 @@ def killed(out: Path, what: str, seconds: float) -> bool:
     """Runs, kills after `seconds`, and returns whether the kill came before the end."""
     process = started(out, what)
     try:
-        process.communicate(timeout=seconds)
+        _, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.communicate()
+        _, errors = process.communicate()
     if process.returncode not in (0, -9):
-        raise AssertionError(f"{what[:20]} in {out} failed with {process.returncode}")
+        raise AssertionError(f"{what[:20]} in {out} failed with {process.returncode}:\n{errors}")
     return process.returncode != 0
 
 

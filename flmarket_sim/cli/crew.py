@@ -52,15 +52,17 @@ def crew_from(
     """The crew that the options describe: processes of this machine, or Dask workers.
 
     A single worker is this process itself, unless `isolate` asks for a process that may die.
+    Without a number of workers, processes start only once the work has taken some seconds.
     """
     if cluster is not None:
         return _dask_crew(cluster, workers, cluster_options or [], cluster_wait)
     if cluster_options:
         raise InputError("--cluster-option needs --cluster slurm")
-    from flmarket_sim.experiments.worker_processes import Processes, local_crew
+    from flmarket_sim.experiments.worker_processes import GrowingCrew, Processes, local_crew
 
-    count = workers or cores()
-    return Processes(count) if isolate else local_crew(count)
+    if isolate:
+        return Processes(workers or cores())
+    return GrowingCrew(cores()) if workers is None else local_crew(workers)
 
 
 def _dask_crew(where: str, workers: int | None, options: list[str], wait: float) -> Crew:

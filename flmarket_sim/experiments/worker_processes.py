@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -84,6 +85,28 @@ class Processes:
         self, function: Callable[[Task], Result], tasks: Sequence[Task]
     ) -> Generator[tuple[Task, Result | Died], None, None]:
         return in_processes(function, tasks, self.workers)
+
+
+@dataclass(frozen=True)
+class GrowingCrew:
+    """This process does the first tasks; processes take over when the work goes on for long.
+
+    A process takes a second or more to start, so small experiments are faster without any.
+    """
+
+    workers: int
+    patience: float = 2.0  # seconds of work in this process
+    shares_disk: bool = True
+
+    def perform(
+        self, function: Callable[[Task], Result], tasks: Sequence[Task]
+    ) -> Generator[tuple[Task, Result | Died], None, None]:
+        began = time.monotonic()
+        for done, task in enumerate(tasks):
+            if time.monotonic() - began > self.patience and len(tasks) - done > 1:
+                yield from in_processes(function, tasks[done:], self.workers)
+                return
+            yield task, function(task)
 
 
 def local_crew(workers: int) -> Crew:

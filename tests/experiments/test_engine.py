@@ -1,6 +1,8 @@
 """The engine does every task once, whoever does it, and continues after a stop."""
 
 import json
+import os
+import signal
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,12 @@ from flmarket_sim.experiments.content import file_contents
 from flmarket_sim.experiments.engine import Failure, perform, results_of
 from flmarket_sim.experiments.store import FileStore, MemoryStore, read_results
 from flmarket_sim.experiments.task import environment, task_key
-from flmarket_sim.experiments.worker_processes import Processes, ThisProcess, local_crew
+from flmarket_sim.experiments.worker_processes import (
+    GrowingCrew,
+    Processes,
+    ThisProcess,
+    local_crew,
+)
 
 
 @dataclass(frozen=True)
@@ -97,9 +104,6 @@ def test_a_process_that_dies_is_a_failure_of_its_task():
 
 def killed_by_negatives(task: Square) -> float:
     if task.number < 0:
-        import os
-        import signal
-
         os.kill(os.getpid(), signal.SIGKILL)
     return task.number
 
@@ -185,6 +189,19 @@ def test_a_key_depends_on_versions_and_on_our_code(monkeypatch):
             "flmarket_sim.experiments.task.environment", lambda name=name: facts | {name: "other"}
         )
         assert task_key("x") != before, name
+
+
+def test_a_growing_crew_starts_processes_only_when_the_work_takes_long(tmp_path):
+    processes = {}
+    for patience in (60.0, 0.0):
+        results = results_of(tasks(4), process_id, crew=GrowingCrew(2, patience))
+        processes[patience] = {process == os.getpid() for process in results}
+    assert processes[60.0] == {True}
+    assert processes[0.0] == {False}
+
+
+def process_id(task: Square) -> int:
+    return os.getpid()
 
 
 def test_one_worker_is_this_process():

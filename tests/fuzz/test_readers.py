@@ -148,7 +148,7 @@ def test_a_header_of_huge_shapes_costs_nothing(tmp_path):
     [
         ("auction", "os:system", "not a class"),
         ("auction", "subprocess:Popen", "no name"),
-        ("study", "threading:Thread", "`name` is not text"),
+        ("study", "threading:Thread", "no tasks and no measure"),
         ("study", "multiprocessing:Process", "is not"),
         ("auction", "tests.fuzz.leaves:X", "cannot be imported: SystemExit"),
         ("aggregation", "builtins:eval", "not a class"),

@@ -13,23 +13,15 @@ from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.market.simulation import run
 from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Streams
-from flmarket_sim.scenario.model import Scenario, without_nulls
-from flmarket_sim.scenario.scenario_file import build_scenario
+from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.scenario.scenario_file import change_scenario
 
 DATA_SETS_KEPT = 2
 
 
 def changed(scenario: Scenario, **tables: Any) -> Scenario:
     """The scenario with values at dotted paths replaced (dots written as two underscores), checked again."""
-    plain = scenario.as_dict()
-    plain["study"] = None
-    for path, value in tables.items():
-        *places, last = path.split("__")
-        table = plain
-        for place in places:
-            table = table[place]
-        table[last] = value
-    return build_scenario(without_nulls(plain), scenario.name)
+    return change_scenario(scenario, study=None, **tables)
 
 
 def auction_table(text: str) -> dict[str, str]:

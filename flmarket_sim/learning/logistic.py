@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from flmarket_sim.learning.buyer_model import Evaluation, Floats, Ints, evaluation
 from flmarket_sim.learning.dataset import Dataset, Features
-from flmarket_sim.learning.model import Evaluation, Floats, Ints, evaluation
 
 CHUNK = 131_072  # most records in memory at once
 ELEMENTS = 2**25  # most features of them

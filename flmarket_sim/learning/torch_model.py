@@ -9,8 +9,8 @@ import torch
 from torch.func import functional_call, grad, vmap
 
 from flmarket_sim.errors import InputError
+from flmarket_sim.learning.buyer_model import Evaluation, Floats, Ints, evaluation
 from flmarket_sim.learning.dataset import Dataset
-from flmarket_sim.learning.model import Evaluation, Floats, Ints, evaluation
 from flmarket_sim.threads import one_torch_thread
 
 ELEMENTS = 2**23  # most inputs, parameters or activations in one vectorised call

@@ -17,7 +17,7 @@ from flmarket_sim.eventlog.schema import (
     RoundRecord,
     UpdateRecord,
 )
-from flmarket_sim.learning.model import BuyerModel, Evaluation, require_finite
+from flmarket_sim.learning.buyer_model import BuyerModel, Evaluation, require_finite
 from flmarket_sim.market.broker import Broker
 from flmarket_sim.market.mail import Letter
 from flmarket_sim.market.messages import Announcement, DeliveryMessage, Payment

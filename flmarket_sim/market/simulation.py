@@ -18,8 +18,8 @@ from flmarket_sim.eventlog import Log, ParquetLog
 from flmarket_sim.eventlog.parquet_log import ADVICE
 from flmarket_sim.eventlog.round_log import RoundLog
 from flmarket_sim.eventlog.run import Run
+from flmarket_sim.learning.buyer_model import create_model
 from flmarket_sim.learning.dataset import Dataset
-from flmarket_sim.learning.model import create_model
 from flmarket_sim.market.behaviour_cast import behaviour_labels
 from flmarket_sim.market.broker import Broker
 from flmarket_sim.market.buyer import Buyer

@@ -14,10 +14,10 @@ from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.strategy.search_effort import effort_of
 from flmarket_sim.testing.auction_under_test import AuctionUnderTest
-from flmarket_sim.testing.check import Check, SearchResult
 from flmarket_sim.testing.counterexample import Counterexample
 from flmarket_sim.testing.obligations import obligations
 from flmarket_sim.testing.promises import promises
+from flmarket_sim.testing.property_check import Check, SearchResult
 from flmarket_sim.testing.shrinking import ATTEMPTS, shrink
 from flmarket_sim.testing.trial_markets import CLASSES, Markets, draw, playable_sizes
 from flmarket_sim.threads import one_torch_thread

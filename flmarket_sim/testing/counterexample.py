@@ -12,7 +12,7 @@ from flmarket_sim.errors import ContractError
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.valuation import family_names
 from flmarket_sim.testing.auction_under_test import AuctionUnderTest
-from flmarket_sim.testing.check import CaseJudgement, Check, MeanOutcome, number
+from flmarket_sim.testing.property_check import CaseJudgement, Check, MeanOutcome, number
 from flmarket_sim.testing.violating_market import RelativeMisreport, ViolatingMarket
 
 NUMBERS = ("rate", "privacy_budget", "data_size")

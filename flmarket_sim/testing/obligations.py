@@ -11,7 +11,7 @@ from flmarket_sim.auctions.auction import Outcome, check_outcome, claims_of
 from flmarket_sim.errors import ContractError, FlmarketError
 from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.testing.auction_under_test import DRAWS, AuctionUnderTest
-from flmarket_sim.testing.check import (
+from flmarket_sim.testing.property_check import (
     SAME,
     CaseJudgement,
     Check,

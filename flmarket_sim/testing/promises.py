@@ -10,7 +10,7 @@ import numpy as np
 from flmarket_sim.auctions.auction import TOLERANCE, records_sold
 from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.testing.auction_under_test import CERTAIN, AuctionUnderTest
-from flmarket_sim.testing.check import (
+from flmarket_sim.testing.property_check import (
     SAME,
     CaseJudgement,
     Check,

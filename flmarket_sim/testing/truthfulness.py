@@ -7,7 +7,7 @@ import numpy as np
 from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.strategy.probe import Probe, probe
 from flmarket_sim.testing.auction_under_test import AuctionUnderTest
-from flmarket_sim.testing.check import (
+from flmarket_sim.testing.property_check import (
     CaseJudgement,
     Check,
     SearchResult,

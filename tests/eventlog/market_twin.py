@@ -11,7 +11,7 @@ import numpy as np
 
 import flmarket_sim as fm
 from flmarket_sim.eventlog import KINDS
-from flmarket_sim.learning.model import create_model
+from flmarket_sim.learning.buyer_model import create_model
 from flmarket_sim.owners.population import create_population
 from flmarket_sim.plugins import registry
 from flmarket_sim.privacy import unit_noise

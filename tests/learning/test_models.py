@@ -6,8 +6,8 @@ import torch
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.learning import logistic
+from flmarket_sim.learning.buyer_model import create_model
 from flmarket_sim.learning.logistic import Logistic
-from flmarket_sim.learning.model import create_model
 from flmarket_sim.learning.torch_model import TorchModel
 from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Streams

@@ -1,7 +1,8 @@
-"""Tasks on a cluster of Dask workers: a crew like the processes of one machine, with the same results.
+"""A crew on a cluster of Dask workers, with the same results as a crew on one machine.
 
-A task has no effect but its answer, so it can be done again anywhere. Dask does so when a worker is lost; what is lost again and again is
-at last done alone, with nothing else on the cluster, and given up only then: whoever merely stood beside it is not blamed.
+A task has no effect except its answer, so it can be done again anywhere. Dask does this when a
+worker is lost. A task that is lost again and again is done alone at the end, with nothing else on
+the cluster, and fails only if it is lost then too: no task is blamed for its neighbour.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from distributed import Client, Future, KilledWorker
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.experiments.dask_worker import Done, Facts, Unfit, pack_batch
 from flmarket_sim.experiments.task import environment
-from flmarket_sim.experiments.worker_processes import Died, Result, Task
+from flmarket_sim.experiments.worker_processes import AnyTask, Died, Result
 
-BATCH_SECONDS = 0.25  # short runs go together: this much work, and the run after it, is what a lost worker costs
+BATCH_SECONDS = 0.25  # of short tasks that travel together: a lost worker costs one batch
 MOST_IN_A_BATCH = 256
-BATCHES_A_THREAD = 2  # one to do, and one that is there when it is done
+BATCHES_A_THREAD = 2  # one at work, and the next one
 LOOK_SECONDS = 1.0
 ANSWER_SECONDS = 30.0
-STAYS = "what is finished is on disk, and the same command does the rest"
+STAYS = "finished results are on disk, and the same command does the rest"
 LOGGERS = (
     "distributed",
     "distributed.client",
@@ -43,7 +44,10 @@ LOGGERS = (
 
 @dataclass(frozen=True)
 class Place:
-    """A connection to a scheduler: its name in messages, and what keeps its workers at their number."""
+    """A connection to a scheduler. `name` and `advice` are for messages.
+
+    `keep_up` replaces workers that were lost.
+    """
 
     client: Client
     name: str
@@ -53,54 +57,66 @@ class Place:
 
 @dataclass(frozen=True)
 class DaskCrew:
-    """The workers of a cluster. `open_place` connects, and takes down at the end what it started."""
+    """The workers of a cluster.
+
+    `open_place` connects to the cluster, and at the end stops what it started. `patience` is how
+    many seconds the cluster may be without a worker.
+    """
 
     open_place: Callable[[], Any]  # a context manager of a Place
-    patience: float  # seconds without a single worker
-    tell: Callable[[str], None] = lambda text: None
+    patience: float
+    say: Callable[[str], None] = lambda text: None
     shares_disk: bool = False
 
     def perform(
-        self, function: Callable[[Task], Result], tasks: Sequence[Task]
-    ) -> Generator[tuple[Task, Result | Died], None, None]:
+        self, function: Callable[[AnyTask], Result], tasks: Sequence[AnyTask]
+    ) -> Generator[tuple[AnyTask, Result | Died], None, None]:
         if not tasks:
             return
         with _quiet(), self.open_place() as place:
-            self.tell(f"cluster: {place.name}; waiting for a worker, at most {self.patience:g} s")
-            errands: _Errands[Task] = _Errands(place, function, tasks, self.patience)
-            errands.wait_for_a_worker()
-            self.tell(
-                f"cluster: {len(tasks):,} runs to do, {errands.threads:,} at a time with the workers that are there now"
+            self.say(f"cluster: {place.name}; waiting for a worker, at most {self.patience:g} s")
+            dispatch: _Dispatch[AnyTask] = _Dispatch(place, function, tasks, self.patience)
+            dispatch.wait_for_a_worker()
+            self.say(
+                f"cluster: {len(tasks):,} tasks to do, {dispatch.threads:,} at a time with the "
+                "workers that are there now"
             )
-            yield from errands.run()
+            yield from dispatch.run()
 
 
 @dataclass
-class _Batch(Generic[Task]):
+class _Batch(Generic[AnyTask]):
     future: Future
-    tasks: list[Task]
+    tasks: list[AnyTask]
     alone: bool
 
 
-class _Errands(Generic[Task]):
-    """The tasks of one call: what waits, what is out, what is under suspicion of ending its workers."""
+class _Dispatch(Generic[AnyTask]):
+    """The tasks of one call: those that wait, those that are sent, and the suspects.
+
+    A suspect is a task that was lost with its worker too often.
+    """
 
     def __init__(
-        self, place: Place, function: Callable[[Task], Any], tasks: Sequence[Task], patience: float
+        self,
+        place: Place,
+        function: Callable[[AnyTask], Any],
+        tasks: Sequence[AnyTask],
+        patience: float,
     ) -> None:
         self.place, self.function, self.patience = place, function, patience
-        self.waiting, self.suspects = deque(tasks), deque[Task]()
-        self.out: dict[str, _Batch[Task]] = {}
-        self.back: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self.waiting, self.suspects = deque(tasks), deque[AnyTask]()
+        self.sent: dict[str, _Batch[AnyTask]] = {}
+        self.answered: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self.facts: Facts = environment()
-        self.errand = _errand()
-        self.name, self.sent = f"flmarket-{uuid.uuid4().hex}", 0
+        self.work = _portable_work()
+        self.name, self.batches = f"flmarket-{uuid.uuid4().hex}", 0
         self.pace: float | None = None  # seconds a task
         self.threads = 0
         self.looked = self.seen = time.monotonic()
 
-    def run(self) -> Iterator[tuple[Task, Any]]:
-        while self.waiting or self.suspects or self.out:
+    def run(self) -> Iterator[tuple[AnyTask, Any]]:
+        while self.waiting or self.suspects or self.sent:
             self._send()
             yield from self._answers(self._next())
 
@@ -111,61 +127,60 @@ class _Errands(Generic[Task]):
             self._look()
 
     def _send(self) -> None:
-        """Enough that nobody is idle, and no more: what is not sent yet can still go to a worker that comes later."""
-        most = BATCHES_A_THREAD * max(
-            1, self.threads
-        )  # also while nobody is there: who comes next finds something to do
-        while self.waiting and len(self.out) < most:
+        """Sends enough that no worker is idle. The rest can go to workers that come later."""
+        most = BATCHES_A_THREAD * max(1, self.threads)
+        while self.waiting and len(self.sent) < most:
             fair = len(self.waiting) // (2 * most)
             fits = 1 if self.pace is None else int(BATCH_SECONDS / max(self.pace, 1e-9))
             size = max(1, min(fair, fits, MOST_IN_A_BATCH))
             self._submit([self.waiting.popleft() for _ in range(size)], alone=False)
-        if self.suspects and not self.out:
+        if self.suspects and not self.sent:
             self._submit([self.suspects.popleft()], alone=True)
 
-    def _submit(self, tasks: list[Task], alone: bool) -> None:
-        self.sent += 1
-        key = f"{self.name}-{self.sent}"
+    def _submit(self, tasks: list[AnyTask], alone: bool) -> None:
+        self.batches += 1
+        key = f"{self.name}-{self.batches}"
         with self._errors():
             future = self.place.client.submit(
-                self.errand,
+                self.work,
                 pack_batch(self.function, tasks),
                 self.facts,
                 BATCH_SECONDS,
                 key=key,
                 pure=False,
             )
-            self.out[key] = _Batch(future, tasks, alone)
-            future.add_done_callback(self.back.put)
+            self.sent[key] = _Batch(future, tasks, alone)
+            future.add_done_callback(self.answered.put)
 
-    def _next(self) -> _Batch[Task]:
+    def _next(self) -> _Batch[AnyTask]:
         while True:
             if time.monotonic() - self.looked > LOOK_SECONDS:
                 self._look()
             try:
-                return self.out[str(self.back.get(timeout=LOOK_SECONDS).key)]
+                return self.sent[str(self.answered.get(timeout=LOOK_SECONDS).key)]
             except queue.Empty:
                 continue
 
-    def _answers(self, batch: _Batch[Task]) -> Iterator[tuple[Task, Any]]:
+    def _answers(self, batch: _Batch[AnyTask]) -> Iterator[tuple[AnyTask, Any]]:
         try:
             with self._errors():
                 answer: Done | Unfit | str = batch.future.result(timeout=ANSWER_SECONDS)
-        except TimeoutError:  # the worker was lost with its answer; Dask has it done again
-            batch.future.add_done_callback(self.back.put)
+        except TimeoutError:  # the worker was lost with its answer, and Dask does the batch again
+            batch.future.add_done_callback(self.answered.put)
             return
         except KilledWorker as killed:
-            del self.out[str(batch.future.key)]
+            del self.sent[str(batch.future.key)]
             if batch.alone:
                 yield batch.tasks[0], Died(None, workers=killed.allowed_failures + 1)
             else:
                 self.suspects += batch.tasks
             return
-        del self.out[str(batch.future.key)]
+        del self.sent[str(batch.future.key)]
         if not isinstance(answer, Done):
             raise FlmarketError(
-                f"a worker of {self.place.name} is not fit for this sweep: {answer}. Its results could differ from those of the "
-                f"others; install the same versions everywhere. None of its results was taken; {STAYS}"
+                f"a worker of {self.place.name} is not fit for these tasks: {answer}. Its results "
+                "could differ from those of the others; install the same versions everywhere. None "
+                f"of its results was taken; {STAYS}"
             )
         done = len(answer.results)
         self.pace = answer.seconds / done
@@ -173,7 +188,7 @@ class _Errands(Generic[Task]):
         yield from zip(batch.tasks, answer.results, strict=False)
 
     def _look(self) -> None:
-        """Who is there? Nobody for too long ends the sweep, and so does a scheduler that does not answer."""
+        """Counts the workers. Raises an error if there was none for too long."""
         self.place.keep_up()
         with self._errors():
             try:
@@ -188,12 +203,12 @@ class _Errands(Generic[Task]):
         elif self.looked - self.seen > self.patience:
             raise FlmarketError(
                 f"no worker at {self.place.name} for {self.patience:g} s. {self.place.advice} "
-                f"A longer wait: --cluster-wait SECONDS; {STAYS}"
+                f"--cluster-wait SECONDS waits longer; {STAYS}"
             )
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """What Dask says, in the words of somebody who runs a sweep."""
+        """Turns Dask's errors into messages for people who run experiments."""
         try:
             yield
         except (KilledWorker, TimeoutError, FlmarketError):
@@ -207,17 +222,20 @@ class _Errands(Generic[Task]):
             while cause.__cause__ is not None:
                 cause = cause.__cause__
             raise FlmarketError(
-                f"{self.place.name} cannot do the runs of this sweep: {type(cause).__name__}: {_first_line(cause)}. Scheduler and "
-                f"workers need flmarket_sim, and what its plug-ins import, as it is here; {STAYS}"
+                f"{self.place.name} cannot do these tasks: {type(cause).__name__}: "
+                f"{_first_line(cause)}. Scheduler and workers need flmarket_sim, and what its "
+                f"plug-ins import, as it is here; {STAYS}"
             ) from error
 
     def _lost_scheduler(self, error: Exception) -> bool:
         return isinstance(error, OSError | CancelledError) or self.place.client.status != "running"
 
 
-def _errand() -> Callable[[bytes, Facts, float], Any]:
-    """What a worker is asked to do. A function inside a function travels by value: a worker without flmarket_sim can say so,
-    where one that could not read its task would end."""
+def _portable_work() -> Callable[[bytes, Facts, float], Any]:
+    """The function that workers call. A function inside a function travels by value.
+
+    So a worker without flmarket_sim can report this instead of failing to read its task.
+    """
 
     def work(batch: bytes, expected: Facts, seconds: float) -> Any:
         try:
@@ -235,7 +253,7 @@ def _first_line(error: BaseException) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Dask tells every lost connection on stderr; what matters of it is in our own messages."""
+    """Silences Dask, which prints every lost connection: our own messages say what matters."""
     loggers = [logging.getLogger(name) for name in LOGGERS]
     before = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,4 +1,7 @@
-"""What `--cluster` can name: a scheduler's address, `local` for workers on this machine, `slurm` for jobs of a queue."""
+"""The places that `--cluster` can name.
+
+A place is a scheduler's address, `local` for workers on this machine, or `slurm` for jobs.
+"""
 
 from __future__ import annotations
 
@@ -31,15 +34,16 @@ def crew_at(
     workers: int | None = None,
     options: Sequence[str] = (),
     patience: float = PATIENCE,
-    tell: Callable[[str], None] = lambda text: None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> Crew:
-    """The crew that `--cluster WHERE` asks for; nothing is started before it has work."""
+    """The crew at `--cluster WHERE`. Nothing starts before the crew has tasks."""
     place: Callable[[], AbstractContextManager[Place]]
     if where == "slurm":
         place = partial(_slurm, workers or 1, parse_options(options))
     elif options:
         raise InputError(
-            "--cluster-option is for --cluster slurm: a SLURM job has options, other workers are started by you"
+            "--cluster-option is for --cluster slurm: a SLURM job has options, and you start other "
+            "workers yourself"
         )
     elif where == "local":
         place = partial(_local, workers or 1)
@@ -53,11 +57,11 @@ def crew_at(
         raise InputError(
             f"--cluster {where}: name a scheduler's address (tcp://HOST:PORT), or local, or slurm"
         )
-    return DaskCrew(place, patience, tell)
+    return DaskCrew(place, patience, say)
 
 
 def parse_options(options: Sequence[str]) -> dict[str, Any]:
-    """KEY=VALUE each; a value is JSON where it can be read as that, else text."""
+    """A dict of KEY=VALUE texts. A value that is valid JSON is read as JSON, else as text."""
     parsed: dict[str, Any] = {}
     for option in options:
         key, equals, value = option.partition("=")
@@ -74,7 +78,7 @@ def parse_options(options: Sequence[str]) -> dict[str, Any]:
 def _address(address: str) -> Iterator[Place]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # other versions are told by the worker that has them
+            warnings.simplefilter("ignore")  # a worker with other versions is refused later
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         certificates = (
@@ -83,8 +87,9 @@ def _address(address: str) -> Iterator[Place]:
             else ""
         )
         raise InputError(
-            f"no scheduler answers at {address} ({type(error).__name__} within {CONNECT_SECONDS:g} s{certificates}). Start one with "
-            "`dask scheduler`, which prints its address; nothing was run"
+            f"no scheduler answers at {address} ({type(error).__name__} within "
+            f"{CONNECT_SECONDS:g} s{certificates}). Start one with `dask scheduler`, which prints "
+            "its address; nothing was run"
         ) from None
     with client:
         yield Place(client, address, f"Start some: `dask worker {address} --nthreads 1`.")
@@ -92,7 +97,7 @@ def _address(address: str) -> Iterator[Place]:
 
 @contextmanager
 def _local(workers: int) -> Iterator[Place]:
-    """Memory is not watched: runs are in processes of their own, outside of what Dask sees."""
+    """Workers on this machine. Dask does not limit memory: it does not see the tasks' processes."""
     cluster = LocalCluster(
         n_workers=workers,
         threads_per_worker=1,
@@ -111,7 +116,10 @@ def _local(workers: int) -> Iterator[Place]:
 
 @contextmanager
 def _slurm(jobs: int, options: dict[str, Any]) -> Iterator[Place]:
-    """Each job is one worker with a thread for each of its cores. Lost jobs, such as those out of time, are submitted again."""
+    """Workers in SLURM jobs, one worker a job, with a thread for each of its cores.
+
+    Lost jobs, such as those out of time, are submitted again.
+    """
     cluster = slurm_cluster(options)
     kept_up = time.monotonic()
 
@@ -125,28 +133,30 @@ def _slurm(jobs: int, options: dict[str, Any]) -> Iterator[Place]:
         try:
             cluster.sync(_submit, cluster, jobs)
         except Exception as error:
-            said = " ".join(str(error).split())
+            reason = " ".join(str(error).split())
             raise FlmarketError(
-                f"the jobs could not be submitted: {said}; nothing was run"
+                f"the jobs could not be submitted: {reason}; nothing was run"
             ) from error
         with Client(cluster, set_as_default=False) as client:
-            advice = "Are the jobs still in the queue (`squeue --me`), or did they fail (log-directory in jobqueue.yaml)?"
+            advice = (
+                "Are the jobs still in the queue (`squeue --me`), or did they fail (log-directory "
+                "in jobqueue.yaml)?"
+            )
             yield Place(client, f"SLURM (scheduler {cluster.scheduler_address})", advice, keep_up)
     finally:
-        with suppress(
-            AssertionError, OSError, TimeoutError
-        ):  # jobs that never came to be cannot be closed, says an assertion
+        # dask-jobqueue asserts that the jobs it closes exist
+        with suppress(AssertionError, OSError, TimeoutError):
             cluster.close()
 
 
 async def _submit(cluster: Any, jobs: int) -> None:
-    """Awaiting the cluster is what tells that a job was refused."""
+    """Submits the jobs. Awaiting the cluster raises an error if a job is refused."""
     cluster.scale(jobs=jobs)
     await cluster
 
 
 def slurm_cluster(options: dict[str, Any]) -> Any:
-    """A SLURMCluster with the user's Dask configuration, and above it these options; no job is submitted yet."""
+    """A SLURMCluster with these options over the user's Dask configuration, without jobs yet."""
     try:
         from dask_jobqueue import SLURMCluster
     except ImportError:
@@ -155,7 +165,8 @@ def slurm_cluster(options: dict[str, Any]) -> Any:
         ) from None
     if shutil.which("sbatch") is None:
         raise InputError(
-            "--cluster slurm needs `sbatch`, which is not on the PATH: run it on a machine that submits SLURM jobs"
+            "--cluster slurm needs `sbatch`, which is not on the PATH: run it on a machine that "
+            "submits SLURM jobs"
         )
     section = options.get("config_name", "slurm")
     configured = dask.config.get(f"jobqueue.{section}.scheduler-options", {})
@@ -167,8 +178,8 @@ def slurm_cluster(options: dict[str, Any]) -> Any:
     except (ValueError, TypeError, KeyError, OSError) as error:
         if "cores and memory" in str(error):
             raise InputError(
-                "say how large a job is: --cluster-option cores=8 --cluster-option memory=16GB, or jobqueue.slurm.cores and .memory "
-                "in ~/.config/dask/jobqueue.yaml"
+                "say how large a job is: --cluster-option cores=8 --cluster-option memory=16GB, or "
+                "jobqueue.slurm.cores and .memory in ~/.config/dask/jobqueue.yaml"
             ) from None
         raise InputError(
             f"dask-jobqueue refuses these options: {str(error).splitlines()[0]}"

@@ -1,7 +1,8 @@
-"""What happens on a worker of a cluster: is it fit for these runs, and if so, a few of them in a process of their own.
+"""The part that runs on a worker of a cluster: it checks that the worker is fit, then does tasks.
 
-A run has the same kind of process here as on one machine (workers.py): one thread for its sums, and if the run ends that process, the
-worker goes on and says so. A worker with many threads has a process for each.
+A task has the same kind of process here as on one machine (worker_processes.py), with one thread.
+If a task ends its process, the worker reports this and continues. A worker with many threads has a
+process for each thread.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Facts = dict[str, str]
 
 @dataclass(frozen=True)
 class Done:
-    """Results of the first tasks of a batch, and the seconds they took; what is missing was not begun."""
+    """Results of the first tasks of a batch, and their seconds. The other tasks were not begun."""
 
     results: list[Any]
     seconds: float
@@ -30,12 +31,12 @@ class Done:
 
 @dataclass(frozen=True)
 class Unfit:
-    """This worker would not give the results of the machine that asks."""
+    """This worker could give other results than the client's machine, for this reason."""
 
-    why: str
+    reason: str
 
     def __str__(self) -> str:
-        return self.why
+        return self.reason
 
 
 def pack_batch(function: Callable[[Any], Any], tasks: list[Any]) -> bytes:
@@ -43,7 +44,7 @@ def pack_batch(function: Callable[[Any], Any], tasks: list[Any]) -> bytes:
 
 
 def work_off(batch: bytes, expected: Facts, seconds: float) -> Done | Unfit:
-    """The tasks of a batch until `seconds` have passed, one at least."""
+    """Does the tasks of a batch until `seconds` have passed, at least one."""
     here = environment()
     wrong = [
         f"{name} {here.get(name)} instead of {wanted}"
@@ -65,7 +66,7 @@ def work_off(batch: bytes, expected: Facts, seconds: float) -> Done | Unfit:
         if process is None:
             process = _start()
         if process is None:
-            return Unfit("it cannot start a process for runs")
+            return Unfit("it cannot start a process for tasks")
         try:
             process.give((function, task))
             results.append(process.pipe.recv())
@@ -82,7 +83,7 @@ _starting = threading.Lock()
 
 
 def _take() -> WorkerProcess[Any] | None:
-    """One that waits, if it is still there: a run is not blamed for what happened before it."""
+    """An idle process that is alive, or a new one: no task is blamed for what came before it."""
     while True:
         try:
             process = _idle.pop()
@@ -95,9 +96,8 @@ def _take() -> WorkerProcess[Any] | None:
 
 def _start() -> WorkerProcess[Any] | None:
     with _starting:
-        multiprocessing.current_process().daemon = (
-            False  # a nanny's worker is a daemon, and daemons may not have children
-        )
+        # a nanny's worker is a daemon, and daemons may not have children
+        multiprocessing.current_process().daemon = False
         process: WorkerProcess[Any] = WorkerProcess(_call)
     try:
         process.pipe.recv()
@@ -107,6 +107,6 @@ def _start() -> WorkerProcess[Any] | None:
     return process
 
 
-def _call(errand: tuple[Callable[[Any], Any], Any]) -> Any:
-    function, task = errand
+def _call(work: tuple[Callable[[Any], Any], Any]) -> Any:
+    function, task = work
     return function(task)

@@ -89,7 +89,7 @@ def results_of(
     store: Store | None = None,
     progress: Progress | None = None,
 ) -> list[Any]:
-    """The result of every task, in the order of the tasks. The first failure ends the experiment."""
+    """The result of every task, in the order of the tasks. The first failure raises an error."""
     results = {}
     for task, result in perform(tasks, measure, crew=crew, store=store, progress=progress):
         if isinstance(result, Failure):

@@ -1,4 +1,4 @@
-"""Markets run for a study: the scenario with other settings, into a folder that goes when it has been read."""
+"""Runs of markets for studies and sweeps: changed scenarios, temporary folders, loaded data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DATA_SETS_KEPT = 2
 
 
 def changed(scenario: Scenario, **tables: Any) -> Scenario:
-    """The scenario with values at dotted paths replaced (dots written as two underscores), checked again."""
+    """The scenario without its study and with other values. The keyword a__b is the path a.b."""
     return change_scenario(scenario, study=None, **tables)
 
 
@@ -31,7 +31,7 @@ def auction_table(text: str) -> dict[str, str]:
 
 @contextmanager
 def ran(scenario: Scenario, data: Dataset | None = None) -> Iterator[Path]:
-    """The directory of a finished run, for as long as it is looked at."""
+    """The directory of a finished run, which is deleted after the block."""
     with tempfile.TemporaryDirectory() as folder:
         yield run(scenario, Path(folder) / "run", data=data).path
 

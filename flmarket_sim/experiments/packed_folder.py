@@ -8,24 +8,25 @@ from pathlib import Path, PurePosixPath
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.storage.atomic_files import disk_error, settle
 
-LARGEST = 2**30  # bytes: a parcel is in the memory of worker, scheduler and client
+LARGEST = 2**30  # bytes: the files are in the memory of worker, scheduler and client
 Files = dict[str, bytes]
 
 
 def pack(folder: Path, largest: int = LARGEST) -> Files:
-    """The content of every file by its path inside the folder; nothing where there is no folder."""
+    """The content of every file by its path inside the folder; empty without a folder."""
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     size = sum(path.stat().st_size for path in paths)
     if size > largest:
         raise FlmarketError(
-            f"its event log has {size / 2**20:,.1f} MiB, and more than {largest / 2**20:,.1f} MiB are not sent through a cluster; "
-            "sweep without keep_events, and `flmarket run` the few runs whose events you want"
+            f"its event log has {size / 2**20:,.1f} MiB, and more than {largest / 2**20:,.1f} MiB "
+            "are not sent through a cluster; sweep without keep_events, and `flmarket run` the few "
+            "runs whose events you want"
         )
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 def unpack(files: Files, folder: Path) -> None:
-    """Writes what `pack` read, in the place of whatever is there; the folder gets its name when it is complete."""
+    """Writes packed files. A folder of that name is replaced when the new one is complete."""
     hidden = folder.with_name(f".{folder.name}.tmp")
     try:
         for old in (hidden, folder):

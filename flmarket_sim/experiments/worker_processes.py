@@ -1,7 +1,7 @@
-"""Many tasks in a few processes of their own, each with one thread for BLAS and torch; a process that dies costs one task.
+"""Crews on this machine: this process, or several processes with one thread each.
 
-Unlike the pools of the standard library it knows which task a dead process had, and the others do not notice. `Crew` is what
-a sweep asks of whoever does its tasks: `Processes` are here, a cluster is in cluster.py.
+A crew does tasks. Unlike the pools of the standard library, `Processes` knows which task a dead
+process had: that task is lost, and the others do not notice. dask_crew.py has a crew on a cluster.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from flmarket_sim.errors import FlmarketError
 
-Task = TypeVar("Task")
+AnyTask = TypeVar("AnyTask")
 Result = TypeVar("Result")
 ONE_THREAD = (
     "OMP_NUM_THREADS",
@@ -28,12 +28,15 @@ ONE_THREAD = (
     "VECLIB_MAXIMUM_THREADS",
 )
 READY = "ready"
-STARTS_LOST = 5
+MOST_LOST_STARTS = 5
 
 
 @dataclass(frozen=True)
 class Died:
-    """In the place of a result: the process ended before it had one. On a cluster, so did `workers` workers."""
+    """Stands in the place of a result: the process of the task ended before it had one.
+
+    On a cluster, `workers` is how many workers ended with the task.
+    """
 
     exit_code: int | None
     workers: int = 0
@@ -41,49 +44,52 @@ class Died:
     def __str__(self) -> str:
         code = self.exit_code
         if self.workers:
-            return f"the cluster lost the worker that had this run, and nothing else, {self.workers} time(s) in a row"
+            return (
+                "the cluster lost the worker that had this task, and nothing else, "
+                f"{self.workers} time(s) in a row"
+            )
         how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
-        return f"its process was ended {how} before the run was done"
+        return f"its process was ended {how} before the task was done"
 
 
 class Crew(Protocol):
-    """Whoever does tasks, somewhere."""
+    """Does tasks, on this machine or elsewhere."""
 
     @property
     def shares_disk(self) -> bool:
-        """Do its processes write where this one reads?"""
+        """Whether its processes write to the disk that this process reads."""
         ...
 
     def perform(
-        self, function: Callable[[Task], Result], tasks: Sequence[Task]
-    ) -> Generator[tuple[Task, Result | Died], None, None]:
-        """Each task once, with `function(task)`, in the order in which they are done."""
+        self, function: Callable[[AnyTask], Result], tasks: Sequence[AnyTask]
+    ) -> Generator[tuple[AnyTask, Result | Died], None, None]:
+        """Each task with `function(task)`, in the order in which tasks end."""
         ...
 
 
 @dataclass(frozen=True)
 class ThisProcess:
-    """A crew of one: this process does one task after the other."""
+    """This process does one task after the other."""
 
     shares_disk: bool = True
 
     def perform(
-        self, function: Callable[[Task], Result], tasks: Sequence[Task]
-    ) -> Generator[tuple[Task, Result | Died], None, None]:
+        self, function: Callable[[AnyTask], Result], tasks: Sequence[AnyTask]
+    ) -> Generator[tuple[AnyTask, Result | Died], None, None]:
         for task in tasks:
             yield task, function(task)
 
 
 @dataclass(frozen=True)
 class Processes:
-    """A crew on this machine."""
+    """`workers` processes of this machine."""
 
     workers: int
     shares_disk: bool = True
 
     def perform(
-        self, function: Callable[[Task], Result], tasks: Sequence[Task]
-    ) -> Generator[tuple[Task, Result | Died], None, None]:
+        self, function: Callable[[AnyTask], Result], tasks: Sequence[AnyTask]
+    ) -> Generator[tuple[AnyTask, Result | Died], None, None]:
         return in_processes(function, tasks, self.workers)
 
 
@@ -115,33 +121,39 @@ def local_crew(workers: int) -> Crew:
 
 
 def in_processes(
-    function: Callable[[Task], Result], tasks: Sequence[Task], workers: int
-) -> Generator[tuple[Task, Result | Died], None, None]:
-    """Each task with `function(task)`, in the order in which they are done. Closing the generator ends all processes.
+    function: Callable[[AnyTask], Result], tasks: Sequence[AnyTask], workers: int
+) -> Generator[tuple[AnyTask, Result | Died], None, None]:
+    """Each task with `function(task)`, in the order in which tasks end.
 
-    `function` must be importable by name and should raise nothing: a process in which it does is one that died.
+    Closing the generator ends all processes. `function` must be importable by name. If it raises an
+    exception, its process has died.
     """
     waiting, lost = deque(tasks), 0
-    crew: list[WorkerProcess[Task]] = []
+    crew: list[WorkerProcess[AnyTask]] = []
     try:
         crew += [WorkerProcess(function) for _ in range(min(workers, len(tasks)))]
         while crew:
             for ready in connection.wait([worker.pipe for worker in crew]):
                 worker = next(worker for worker in crew if worker.pipe is ready)
                 try:
-                    told: Any = worker.pipe.recv()
+                    message: Any = worker.pipe.recv()
                 except (EOFError, OSError):
                     crew.remove(worker)
                     died = worker.end()
-                    if worker.task is None and (died.exit_code or 0) < 0 and lost < STARTS_LOST:
-                        lost += 1  # somebody killed it while it was starting: that is no fault of the runs
+                    if (
+                        worker.task is None
+                        and (died.exit_code or 0) < 0
+                        and lost < MOST_LOST_STARTS
+                    ):
+                        lost += 1  # it was killed while it was starting: no task is to blame
                         if waiting:
                             crew.append(WorkerProcess(function))
                         continue
                     if worker.task is None:
                         raise FlmarketError(
-                            f"a process for runs could not start (exit code {died.exit_code}); a script that starts a "
-                            "sweep needs `if __name__ == '__main__':` around what it does"
+                            f"a worker process could not start (exit code {died.exit_code}); a "
+                            "script that starts workers needs `if __name__ == '__main__':` around "
+                            "its calls"
                         ) from None
                     if waiting:
                         crew.append(WorkerProcess(function))
@@ -153,31 +165,31 @@ def in_processes(
                 else:
                     crew.remove(worker)
                     worker.end()
-                if told != READY and done is not None:
-                    yield done, told
+                if message != READY and done is not None:
+                    yield done, message
     finally:
         for worker in crew:
             worker.end()
 
 
-class WorkerProcess(Generic[Task]):
+class WorkerProcess(Generic[AnyTask]):
     """A process and the task that it has."""
 
-    def __init__(self, function: Callable[[Task], Any]) -> None:
+    def __init__(self, function: Callable[[AnyTask], Any]) -> None:
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.task: Task | None = None
+        self.task: AnyTask | None = None
         self.process = context.Process(target=_work, args=(theirs, function), daemon=True)
         with _one_thread():
             self.process.start()
         theirs.close()
 
-    def give(self, task: Task) -> None:
+    def give(self, task: AnyTask) -> None:
         self.task = task
         try:
             self.pipe.send(task)
         except OSError:
-            pass  # it is dead; reading from it will say so
+            pass  # the process is dead, and reading from the pipe will show it
 
     def end(self) -> Died:
         self.process.kill()
@@ -188,7 +200,7 @@ class WorkerProcess(Generic[Task]):
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Libraries read these when they are loaded: they must be there before the process is."""
+    """Sets the variables that limit threads: libraries read them when they are loaded."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
     try:
@@ -202,7 +214,10 @@ def _one_thread() -> Iterator[None]:
 
 
 def _work(pipe: Any, function: Callable[[Any], Any]) -> None:
-    """The life of a process: it ends with its parent, also in the middle of a task, and Ctrl-C is its parent's to handle."""
+    """The main function of a worker process.
+
+    It ends with its parent, also in the middle of a task. Its own session keeps Ctrl-C from it.
+    """
     if hasattr(os, "setsid"):
         os.setsid()
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -215,7 +230,7 @@ def _work(pipe: Any, function: Callable[[Any], Any]) -> None:
 
 
 def _end_with_parent() -> None:
-    """Nobody waits for what this process is doing, and whoever goes on in the parent's place does it again."""
+    """Without its parent, nobody waits for the result of this process."""
     parent = parent_process()
     if parent is not None:
         parent.join()

@@ -1,7 +1,8 @@
-"""Differences between policies that met the same worlds: one row of a sweep less another with the same seed.
+"""Differences between policies in the same worlds: a row of a sweep minus another of its seed.
 
-Owners, bids, delays and noise do not depend on policies, so most of what makes seeds differ cancels. Intervals are Student's, 95 %, over
-seeds: the settings of one seed share its world, so they are averaged before anything is said about seeds.
+Owners, bids, delays and noise do not depend on policies, so most of the variation between seeds
+cancels. Intervals are Student's, 95 %, over seeds. The settings of one seed share its world, so
+they are averaged first.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pyarrow as pa
 from flmarket_sim.errors import InputError
 from flmarket_sim.statistics import Estimate, from_seeds
 
-Key = tuple[Any, str]  # replication, and what else two numbers of a pair must share
+Key = tuple[Any, str]  # the replication, and the other settings that a pair must share
 Row = dict[str, Any]
 
 
@@ -29,14 +30,17 @@ def paired_differences(
     axis: str | None = None,
     by: Sequence[str] = (),
 ) -> pa.Table:
-    """What `fm.read_sweep` gives, compared with a baseline: one row for each column and value of `axis`, at each setting of `by`.
+    """The summary of a sweep (`fm.read_sweep`) compared with a baseline.
 
-    `baseline` is the value of `axis` that the others are compared with, or, without `axis`, the summary of another sweep: then every
-    run is compared with the run of that sweep that has its seed, buyer and axes. The two should differ in policies only: other owners
-    are another world. Axes in neither `axis` nor `by` are averaged over.
+    The result has a row for each of `columns` and each value of `axis`, at each setting of `by`.
+    `baseline` is the value of `axis` with which the others are compared. Without `axis` it is the
+    summary of another sweep: then every run is compared with the run of that sweep that has its
+    seed, buyer and axes. The two should differ in policies only: other owners are another world.
+    Axes in neither `axis` nor `by` are averaged over.
 
-    Columns: those of `axis` and `by`, then `column`, `pairs` (seeds that both have), `baseline_mean` (over those), `difference`,
-    `difference_low` and `difference_high`. Runs that failed, and numbers that are missing, are in no pair.
+    Columns: those of `axis` and `by`, then `column`, `pairs` (seeds that both have),
+    `baseline_mean` (over those), `difference`, `difference_low` and `difference_high`. Runs that
+    failed, and numbers that are missing, are in no pair.
     """
     axes = axes_of(summary)
     _known(by, [*axes, "buyer"], "axis")
@@ -45,20 +49,22 @@ def paired_differences(
     if axis is None:
         if not isinstance(baseline, pa.Table):
             raise InputError(
-                "without an axis the baseline is the summary of another sweep, as fm.read_sweep gives it"
+                "without an axis the baseline is the summary of another sweep, as fm.read_sweep "
+                "gives it"
             )
         other = axes_of(baseline)
         if sorted(other) != sorted(axes):
             raise InputError(
-                f"the sweeps have different axes: {', '.join(axes) or 'none'} and {', '.join(other) or 'none'}"
+                f"the sweeps have different axes: {', '.join(axes) or 'none'} and "
+                f"{', '.join(other) or 'none'}"
             )
         _known(columns, _totals(baseline), "total")
-        firsts, kept = _finished(baseline), axes
+        firsts, shared = _finished(baseline), axes
     else:
         _known([axis], axes, "axis")
         if axis in by:
-            raise InputError(f"{axis} is what is compared: it cannot be in `by` too")
-        firsts, kept = (
+            raise InputError(f"{axis} is compared: it cannot be in `by` too")
+        firsts, shared = (
             [row for row in rows if row[axis] == baseline],
             [name for name in axes if name != axis],
         )
@@ -70,18 +76,18 @@ def paired_differences(
         rows = [row for row in rows if row[axis] != baseline]
     names = ([] if axis is None else [axis]) + list(by)
     fields = [summary.schema.field(name) for name in names]
-    found = []
+    differences = []
     for cell in dict.fromkeys(tuple(row[name] for name in names) for row in rows):
-        mine = [row for row in rows if tuple(row[name] for name in names) == cell]
+        seconds = [row for row in rows if tuple(row[name] for name in names) == cell]
         point = dict(zip(names, cell, strict=True))
-        theirs = [row for row in firsts if all(row[name] == point[name] for name in by)]
-        found += [point | _difference(theirs, mine, column, kept) for column in columns]
+        base = [row for row in firsts if all(row[name] == point[name] for name in by)]
+        differences += [point | _difference(base, seconds, column, shared) for column in columns]
     numbers = [
         (name, pa.float64())
         for name in ("baseline_mean", "difference", "difference_low", "difference_high")
     ]
     return pa.Table.from_pylist(
-        found, pa.schema([*fields, ("column", pa.string()), ("pairs", pa.int64()), *numbers])
+        differences, pa.schema([*fields, ("column", pa.string()), ("pairs", pa.int64()), *numbers])
     )
 
 
@@ -114,27 +120,29 @@ def paired(first: dict[Key, float], second: dict[Key, float]) -> Estimate:
     return from_seeds(np.array(list(less.values()), float))
 
 
-def _difference(firsts: list[Row], seconds: list[Row], column: str, kept: list[str]) -> Row:
-    first, second = _units(firsts, column, kept), _units(seconds, column, kept)
-    found = paired(first, second)
+def _difference(firsts: list[Row], seconds: list[Row], column: str, shared: list[str]) -> Row:
+    first, second = _units(firsts, column, shared), _units(seconds, column, shared)
+    estimate = paired(first, second)
     base = _by_replication({key: first[key] for key in _shared(first, second)})
     return {
         "column": column,
         "pairs": len(base),
         "baseline_mean": float(np.mean(list(base.values()))) if base else math.nan,
-        "difference": found.mean,
-        "difference_low": found.low,
-        "difference_high": found.high,
+        "difference": estimate.mean,
+        "difference_low": estimate.low,
+        "difference_high": estimate.high,
     }
 
 
-def _units(rows: list[Row], column: str, kept: list[str]) -> dict[Key, float]:
-    found = {
-        (row["seed"], f"{[row[name] for name in kept]} {row['buyer']}"): row[column] for row in rows
+def _units(rows: list[Row], column: str, shared: list[str]) -> dict[Key, float]:
+    """The finite numbers of a column by seed and by what a pair must share."""
+    values = {
+        (row["seed"], f"{[row[name] for name in shared]} {row['buyer']}"): row[column]
+        for row in rows
     }
     return {
         key: float(value)
-        for key, value in found.items()
+        for key, value in values.items()
         if value is not None and math.isfinite(value)
     }
 
@@ -144,11 +152,11 @@ def _shared(first: dict[Key, float], second: dict[Key, float]) -> list[Key]:
 
 
 def _by_replication(numbers: dict[Key, float]) -> dict[Any, float]:
-    """The mean of each replication, whatever order the numbers came in."""
-    found: dict[Any, list[float]] = {}
+    """The mean of each replication. The order of the numbers does not matter."""
+    by_replication: dict[Any, list[float]] = {}
     for (replication, _), number in numbers.items():
-        found.setdefault(replication, []).append(number)
-    ordered = sorted(found.items(), key=lambda item: str(item[0]))
+        by_replication.setdefault(replication, []).append(number)
+    ordered = sorted(by_replication.items(), key=lambda item: str(item[0]))
     return {replication: math.fsum(values) / len(values) for replication, values in ordered}
 
 

@@ -1,6 +1,7 @@
-"""The [sweep] table of a scenario file, expanded into runs: every combination of the axes with every seed.
+"""The [sweep] table of a scenario file becomes runs: every combination of the axes and seeds.
 
-All combinations meet the same seeds, and no policy is in the key of a random stream: comparisons are paired.
+All combinations meet the same seeds, and no policy is in the key of a random stream: comparisons
+are paired.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run: `point` has a value for each axis. Without a scenario, `problem` says why it cannot be one."""
+    """One run. `point` has a value for each axis. Without a scenario, `problem` says why."""
 
     id: str
     seed: int
@@ -62,7 +63,7 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that a sweep will run, in order: the first axis changes slowest, the seed fastest."""
+    """All runs of a sweep in order: the first axis changes slowest, the seed fastest."""
 
     name: str
     source: str
@@ -95,7 +96,7 @@ class Plan:
 
 
 def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> Plan:
-    """The plan of a file with a [sweep] table. Raises InputError with everything that is wrong."""
+    """The plan of a file with a [sweep] table. Raises InputError that names every problem."""
     return parse_sweep(read_text(path), str(path), overrides)
 
 
@@ -114,7 +115,7 @@ def parse_sweep(text: str, source: str = "<sweep>", overrides: Iterable[str] = (
     try:
         table = Sweep.model_validate(data["sweep"])
     except pydantic.ValidationError:
-        build_scenario(data, source, lines)  # says so, and what else is wrong
+        build_scenario(data, source, lines)  # its error has this problem and all others
         raise
     digest = hashlib.sha256(_canonical(data).encode()).hexdigest()
     base = {key: value for key, value in data.items() if key not in ("sweep", "study")}
@@ -135,7 +136,7 @@ def parse_sweep(text: str, source: str = "<sweep>", overrides: Iterable[str] = (
         )
     axes, wrong = _reachable(base, axes)
     problems += wrong
-    for axis in axes:  # what is wrong at or above an axis' path is wrong on the axis' line, unless the file has it elsewhere
+    for axis in axes:  # problems at or above an axis' path are on its line, or where the file says
         for above in prefixes(tuple(axis.path.split("."))):
             lines.setdefault(above, lines.get(axis.place, 0))
     if problems:
@@ -150,7 +151,7 @@ def parse_sweep(text: str, source: str = "<sweep>", overrides: Iterable[str] = (
 
 
 def points(axes: tuple[Axis, ...]) -> Iterator[dict[str, Any]]:
-    """Every combination: the product of the groups, each of which moves as one."""
+    """Every combination: the product of the groups. The axes of a group move together."""
     steps = [list(zip(*(axis.values for axis in group), strict=True)) for group in _groups(axes)]
     paths = [axis.path for group in _groups(axes) for axis in group]
     for chosen in itertools.product(*steps):
@@ -164,10 +165,8 @@ def _runs(
     source: str,
     lines: dict[PathKeys, int],
 ) -> Iterator[PlannedRun]:
-    """Raises ScenarioError for what is wrong in every combination: that is a mistake in the file, not a finding."""
-    seeded = {
-        "seed": seeds[0]
-    } | base  # every run is given a seed, and what cannot have one is refused
+    """Raises ScenarioError for problems of every combination: these are mistakes in the file."""
+    seeded = {"seed": seeds[0]} | base
     checked = [(point, *check_scenario(_tables(seeded, point))) for point in points(axes)]
     everywhere = set.intersection(
         *({problem.path for problem in problems} for _, _, problems in checked)
@@ -176,20 +175,20 @@ def _runs(
         common = [problem for problem in checked[0][2] if problem.path in everywhere]
         raise ScenarioError(describe_problems(common, source, lines))
     for point, scenario, problems in checked:
-        what = "; ".join(
+        problem = "; ".join(
             dict.fromkeys(
                 f"{dotted(p.path)}: {p.message}" if p.path else p.message for p in problems
             )
         )
         for seed in seeds:
             if scenario is None:
-                named = hashlib.sha256(
+                digest = hashlib.sha256(
                     _canonical(_tables(base, point) | {"seed": seed}).encode()
                 ).hexdigest()
-                yield PlannedRun(named, seed, point, None, what)
+                yield PlannedRun(digest, seed, point, None, problem)
             else:
-                mine = scenario.model_copy(update={"seed": seed})
-                yield PlannedRun(mine.digest(), seed, point, mine)
+                seeded_one = scenario.model_copy(update={"seed": seed})
+                yield PlannedRun(seeded_one.digest(), seed, point, seeded_one)
 
 
 def _tables(base: Tables, point: dict[str, Any]) -> Tables:
@@ -203,10 +202,8 @@ def _seeds(table: Sweep, base: Tables) -> range | list[int]:
     if isinstance(table.seeds, list):
         return table.seeds
     first = base.get("seed", 0)
-    first = (
-        first if isinstance(first, int) else 0
-    )  # what is wrong with it is said with the rest of the scenario
-    return range(first, first + table.seeds)
+    start = first if isinstance(first, int) else 0  # the check of the scenario refuses other types
+    return range(start, start + table.seeds)
 
 
 def _groups(axes: tuple[Axis, ...]) -> list[list[Axis]]:
@@ -217,24 +214,24 @@ def _groups(axes: tuple[Axis, ...]) -> list[list[Axis]]:
 
 
 def _axes(table: Sweep) -> tuple[tuple[Axis, ...], list[Problem]]:
-    """The axes that can be used, and what is wrong with the others."""
-    found: list[Axis] = []
+    """The axes that can be used, and the problems of the others."""
+    axes: list[Axis] = []
     problems: list[Problem] = []
     for kind, tables in (("grid", table.grid), ("zip", table.zip)):
         for keys, values in _leaves(tables):
             place, path = ("sweep", kind, *keys), ".".join(keys)
-            if (wrong := _unusable(path, values, found)) is not None:
+            if (wrong := _unusable(path, values, axes)) is not None:
                 problems.append(Problem(place, wrong))
             else:
-                found.append(Axis(path, tuple(values), path if kind == "grid" else "zip", place))
-    together = [axis for axis in found if axis.group == "zip"]
+                axes.append(Axis(path, tuple(values), path if kind == "grid" else "zip", place))
+    together = [axis for axis in axes if axis.group == "zip"]
     if len({len(axis.values) for axis in together}) > 1:
         lengths = ", ".join(f"{axis.path} has {len(axis.values)}" for axis in together)
         problems.append(
             Problem(("sweep", "zip"), f"lists side by side must have one length, but {lengths}")
         )
-        found = [axis for axis in found if axis.group != "zip"]
-    return tuple(found), problems
+        axes = [axis for axis in axes if axis.group != "zip"]
+    return tuple(axes), problems
 
 
 def _unusable(path: str, values: Any, others: list[Axis]) -> str | None:
@@ -258,15 +255,15 @@ def _unusable(path: str, values: Any, others: list[Axis]) -> str | None:
 
 
 def _reachable(base: Tables, axes: tuple[Axis, ...]) -> tuple[tuple[Axis, ...], list[Problem]]:
-    """Axes whose path leads somewhere in the scenario's tables."""
-    kept, problems = [], []
+    """The axes whose paths exist in the scenario's tables, and the problems of the others."""
+    reachable, problems = [], []
     for axis in axes:
         try:
             assign(copy.deepcopy(base), axis.path, None)
-            kept.append(axis)
+            reachable.append(axis)
         except ScenarioError as error:
             problems.append(Problem(axis.place, str(error)))
-    return tuple(kept), problems
+    return tuple(reachable), problems
 
 
 def _touched(problem: Problem, axes: tuple[Axis, ...]) -> bool:
@@ -274,12 +271,12 @@ def _touched(problem: Problem, axes: tuple[Axis, ...]) -> bool:
 
 
 def _spread_axes(data: Tables) -> Iterator[Problem]:
-    """Writes `"auction.name"` as the nested tables that a bare auction.name makes, so that --set meets one spelling."""
+    """Writes the quoted key "auction.name" as nested tables, so that --set finds one spelling."""
     sweep = data.get("sweep")
     for kind in ("grid", "zip"):
         table = sweep.get(kind) if isinstance(sweep, dict) else None
         if not isinstance(table, dict):
-            continue  # said when the table's shape is checked
+            continue  # the check of the table's shape refuses it
         for key in [key for key in table if "." in key]:
             try:
                 assign(table, key, table.pop(key))
@@ -312,7 +309,7 @@ def _canonical(value: Any) -> str:
 
 
 def _spelled(value: Any) -> Any:
-    """Integers that Python does not write in decimal (they are never valid) in hexadecimal."""
+    """Writes integers that are too long for Python's decimals, and never valid, in hexadecimal."""
     if isinstance(value, dict):
         return {key: _spelled(inner) for key, inner in value.items()}
     if isinstance(value, list):

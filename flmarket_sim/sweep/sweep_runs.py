@@ -18,7 +18,7 @@ from flmarket_sim.eventlog import read_events
 from flmarket_sim.eventlog.totals import buyers_totals
 from flmarket_sim.experiments import engine
 from flmarket_sim.experiments.engine import Failure, Progress
-from flmarket_sim.experiments.market_runs import load_data
+from flmarket_sim.experiments.market_runs import data_key, load_data
 from flmarket_sim.experiments.packed_folder import Files, pack, unpack
 from flmarket_sim.experiments.worker_processes import Crew, Processes
 from flmarket_sim.learning.dataset import Dataset
@@ -28,7 +28,6 @@ from flmarket_sim.storage.atomic_files import settle
 from flmarket_sim.sweep.sweep_folder import RunFailure, SweepFolder
 from flmarket_sim.sweep.sweep_plan import Plan
 
-DATA_SETS_KEPT = 2
 Row = dict[str, Any]
 Result = Row | RunFailure
 
@@ -96,15 +95,15 @@ def _tasks(plan: Plan, folder: SweepFolder) -> list[RunTask]:
     }
     places: dict[str, int] = {}
     for task in tasks.values():
-        places.setdefault(_data_key(task.scenario), len(places))
-    return sorted(tasks.values(), key=lambda task: places[_data_key(task.scenario)])
+        places.setdefault(data_key(task.scenario), len(places))
+    return sorted(tasks.values(), key=lambda task: places[data_key(task.scenario)])
 
 
 def perform(task: RunTask) -> Result:
     """One run in this process: its wall seconds and the totals of each buyer, or a failure."""
     began, stage = time.perf_counter(), "data"
     try:
-        data = _data(task.scenario)
+        data = load_data(task.scenario)
         stage = "market"
         buyers = [buyer.name for buyer in task.scenario.resolved_buyers()]
         rounds = (
@@ -157,21 +156,3 @@ def _logged(scenario: Scenario, data: Dataset | None, log: Path) -> list[Row]:
             settle(hidden, log)
     rounds: list[Row] = read_events(log, "round").to_pylist()
     return rounds
-
-
-_loaded: dict[str, Dataset | None] = {}
-
-
-def _data(scenario: Scenario) -> Dataset | None:
-    """The scenario's data, kept for the next run that needs the same."""
-    key = _data_key(scenario)
-    if key not in _loaded:
-        while len(_loaded) >= DATA_SETS_KEPT:
-            del _loaded[next(iter(_loaded))]
-        _loaded[key] = load_data(scenario)
-    return _loaded[key]
-
-
-def _data_key(scenario: Scenario) -> str:
-    learns: Any = any(buyer.model.name != "none" for buyer in scenario.resolved_buyers())
-    return f"{scenario.data.model_dump_json()} {scenario.seed} {learns}"

@@ -230,7 +230,7 @@ def test_runs_that_end_their_process_or_their_worker_are_rows_and_the_rest_goes_
     assert rows[:2] + rows[3:] == run_sweep(mild, tmp_path / "near", workers=1).to_pylist()
     assert [row["outcome"] for row in rows] == ["finished", "failed", "failed", "finished"]
     assert rows[1]["stage"] == rows[2]["stage"] == "worker" and "signal 9" in rows[1]["message"]
-    assert "lost the worker that had this run, and nothing else" in rows[2]["message"]
+    assert "lost the worker that had this task, and nothing else" in rows[2]["message"]
 
 
 def test_a_scheduler_that_goes_away_is_said_and_what_was_done_is_not_done_again(tmp_path, foreign):

@@ -84,6 +84,7 @@ def test_a_checkpoint_knows_the_money_that_is_under_way(tmp_path, often):
     assert saved.facts.bills and len(saved.arrays["bill 0 names"])
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", ["several buyers", "stragglers", "learners"])
 def test_killed_processes_resume_to_the_same_bytes(tmp_path, monkeypatch, name):
     """`python -m benchmarks.kills` does this fifty times."""
@@ -181,6 +182,7 @@ def test_a_damaged_file_is_named_and_without_it_the_run_goes_on(tmp_path, often,
             assert fingerprint(out) == fingerprint(tmp_path / "whole")
 
 
+@pytest.mark.processes
 def test_two_runs_in_one_directory_are_refused_and_so_is_resuming_one_that_is_running(tmp_path):
     out = tmp_path / "run"
     process = started(out, json.dumps(SMALL | {"rounds": 100_000}))
@@ -296,6 +298,7 @@ def test_a_finished_run_whose_files_are_lost_is_not_called_whole(tmp_path):
 NOTED_OFTEN = "from flmarket_sim.cli import main; from flmarket_sim.eventlog import parquet_log; parquet_log.JOURNAL_SECONDS = 0.0; main()"
 
 
+@pytest.mark.processes
 def test_interrupted_runs_say_how_to_go_on_and_finished_ones_that_they_are(tmp_path):
     out, rounds = tmp_path / "ein Lauf", 700
     (tmp_path / "m.toml").write_text(MARKET.format(rounds))

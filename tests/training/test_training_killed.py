@@ -46,6 +46,7 @@ def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("mechanism", ["dm-regretnet", "seq-price"])
 def test_a_training_that_is_killed_ends_with_the_same_bytes(tmp_path, mechanism):
     before = torch.get_num_threads()

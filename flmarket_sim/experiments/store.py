@@ -87,11 +87,11 @@ class FileStore:
         text = json.dumps(result)
         try:
             self._file.write(f"{key} {_checksum(key, text)} {text}\n".encode())
+            self._results[key] = json.loads(text)  # before the sync: Ctrl-C may end that one
             if time.monotonic() - self._synced > SYNC_SECONDS:
                 self._sync()
         except OSError as error:
             raise disk_error(self.path, error, ADVICE) from error
-        self._results[key] = json.loads(text)
 
     def forget(self, key: str) -> None:
         """Drops a result until its task is done again: of two lines for a key, the last counts."""

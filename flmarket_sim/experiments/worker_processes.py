@@ -105,8 +105,8 @@ class GrowingCrew:
     shares_disk: bool = True
 
     def perform(
-        self, function: Callable[[Task], Result], tasks: Sequence[Task]
-    ) -> Generator[tuple[Task, Result | Died], None, None]:
+        self, function: Callable[[AnyTask], Result], tasks: Sequence[AnyTask]
+    ) -> Generator[tuple[AnyTask, Result | Died], None, None]:
         began = time.monotonic()
         for done, task in enumerate(tasks):
             if time.monotonic() - began > self.patience and len(tasks) - done > 1:

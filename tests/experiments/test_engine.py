@@ -150,6 +150,22 @@ def test_two_processes_do_not_share_a_store(tmp_path):
         FileStore(path).__enter__()
 
 
+def test_a_result_that_is_interrupted_while_the_disk_is_slow_stays(tmp_path, monkeypatch):
+    path = tmp_path / "tasks.jsonl"
+
+    def interrupted(handle):
+        raise KeyboardInterrupt
+
+    with FileStore(path) as store:
+        monkeypatch.setattr("flmarket_sim.experiments.store.SYNC_SECONDS", -1.0)
+        with monkeypatch.context() as slow:
+            slow.setattr("os.fsync", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                store.add("key", 1)
+        assert store["key"] == 1
+    assert read_results(path) == {"key": 1}
+
+
 def test_a_store_without_results_leaves_no_file(tmp_path):
     with FileStore(tmp_path / "tasks.jsonl"):
         pass

@@ -8,7 +8,7 @@ from flmarket_sim.strategy.behaviours import BehaviourReports
 
 
 class Cautious:
-    """Offers the share `first` of her privacy budget, and `step` more after every sale, up to all of it.
+    """Offers the share `first` of her privacy budget, and `step` more after every sale.
 
     She states her true values for what she offers. Only the privacy budget is misreported.
     """

@@ -8,11 +8,11 @@ from flmarket_sim.auctions import Outcome
 
 
 class SampledPrice:
-    """A random half sets the unit price; the others sell at it, one after the other, while money is left.
+    """A random half sets the unit price; the others sell at it in turn while money is left.
 
-    An owner's amount is x = d eb, and her unit valuation is V / x. The price is a quantile of the unit
-    valuations in the sample. Owners of the sample sell nothing, and the sellers' reports do not change
-    the price, so a single-minded owner cannot gain by a misreport.
+    An owner's amount is x = d eb, and her unit valuation is V / x. The price is a quantile of the
+    unit valuations in the sample. Owners of the sample sell nothing, and the sellers' reports do
+    not change the price, so a single-minded owner cannot gain by a misreport.
     """
 
     name = "sampled-price"

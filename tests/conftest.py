@@ -33,7 +33,10 @@ def nsl_kdd():
 
 @pytest.fixture
 def market(tmp_path):
-    """Runs a small market without learning; keyword tables change the scenario. Returns the run's directory."""
+    """Runs a small market without learning; keyword tables change the scenario.
+
+    Returns the run's directory.
+    """
     count = 0
 
     def run(**tables):

@@ -33,9 +33,10 @@ def run(
         Other values for the scenario. A double underscore stands for a dot of the path, and a text
         in the place of a plug-in's table is its name:
         `fm.run("quickstart", rounds=10, owners__count=50, auction="all-in")`.
-        A `Dataset` as `data` is the scenario's data set, already loaded.
+        A `Dataset` as `data` is the scenario's data set, already loaded; None loads it.
     """
-    data = changes.pop("data") if isinstance(changes.get("data"), Dataset) else None
+    loaded = isinstance(changes.get("data"), Dataset | None)
+    data = changes.pop("data", None) if loaded else None
     if not isinstance(scenario, Scenario):
         scenario = load_scenario(scenario, **changes)
     elif changes:

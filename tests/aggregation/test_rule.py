@@ -1,4 +1,5 @@
-"""What goes into an aggregation rule and what comes out of it is checked, and each wrong thing is named."""
+"""What goes into an aggregation rule and what comes out of it is checked, and each wrong thing is
+named."""
 
 import numpy as np
 import pytest

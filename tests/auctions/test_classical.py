@@ -1,4 +1,5 @@
-"""Auctions against their definitions, their guarantees, and the counterexample that started it all."""
+"""Auctions against their definitions, their guarantees, and the counterexample that started it
+all."""
 
 import numpy as np
 import pytest
@@ -73,7 +74,8 @@ def test_without_money_nothing_is_bought(name):
 
 
 def test_the_counterexample_pays_under_all_in_and_not_under_all_in_critical():
-    """Owner 3 loses by the truth; by asking nothing she pushes owner 2 out and takes half the money.
+    """Owner 3 loses by the truth; by asking nothing she pushes owner 2 out and takes half the
+    money.
 
     This is the counterexample of docs/theory.md, section 2.
     """
@@ -87,7 +89,8 @@ def test_the_counterexample_pays_under_all_in_and_not_under_all_in_critical():
 
 
 def best_lie(name, truth, money, rng, tries=400):
-    """The largest gain of any single-minded owner over many random reports of value, budget and size."""
+    """The largest gain of any single-minded owner over many random reports of value, budget and
+    size."""
     honest = decide(name, truth.bids(levels=4), money)
     base = truth.utility(honest.privacy_loss, honest.payment)
     full = truth.value(truth.privacy_budget)

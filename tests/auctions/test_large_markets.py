@@ -1,4 +1,5 @@
-"""Markets of many owners in which one has as much data as all others: the shortcuts for long walks, and what they cost."""
+"""Markets of many owners in which one has as much data as all others: the shortcuts for long walks,
+and what they cost."""
 
 import time
 
@@ -14,7 +15,8 @@ from .references import REFERENCES
 
 
 def giant_market(n, seed=0, factor=0.4):
-    """One owner has half of all records and asks for more than the money there is; the others fit in after her, one by one."""
+    """One owner has half of all records and asks for more than the money there is; the others fit
+    in after her, one by one."""
     rng = np.random.default_rng(seed)
     size = np.floor(rng.lognormal(3.0, 1.0, (1, n))) + 1
     size[0, 0] = size[0, 1:].sum()

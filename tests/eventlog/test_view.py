@@ -173,7 +173,8 @@ def test_a_brokers_view_of_bids_is_what_the_bids_had_in_them(liars, tmp_path):
 
 
 def test_neither_numbers_nor_places_give_false_names_away(liars, tmp_path):
-    """In the log further names have high numbers and come last among the bids of a moment; a broker sees neither."""
+    """In the log further names have high numbers and come last among the bids of a moment; a
+    broker sees neither."""
     run, _ = liars
     write_view(run, "broker", tmp_path / "view")
     whole, seen = (fm.read_events(path, "bid").to_pylist() for path in (run, tmp_path / "view"))

@@ -134,7 +134,10 @@ def role(number):
 
 
 def reachable(thing, seen=None):
-    """Every array and object inside a message, down to the memory that arrays are views of. Addresses lead to no content."""
+    """Every array and object inside a message, down to the memory that arrays are views of.
+
+    Addresses lead to no content.
+    """
     seen = {} if seen is None else seen
     if (
         thing is None
@@ -158,7 +161,8 @@ def reachable(thing, seen=None):
 
 @pytest.fixture
 def overheard(monkeypatch):
-    """All messages of a market in the order of sending, with its world and the clipped gradients that nobody may see."""
+    """All messages of a market in the order of sending, with its world and the clipped gradients
+    that nobody may see."""
 
     def listen(tables, rounds=2):
         found, truths = [], []

@@ -1,4 +1,5 @@
-"""Sweeps on a cluster: a real scheduler and workers as processes of their own on loopback, which are lost, unfit, or not there."""
+"""Sweeps on a cluster: a real scheduler and workers as processes of their own on loopback, which
+are lost, unfit, or not there."""
 
 import json
 import os
@@ -157,7 +158,8 @@ def wait_until(happens, seconds=60.0):
 
 
 def same_logs(one, other):
-    """All files of all runs have the same bytes; run.json has wall seconds in it, and else the same content."""
+    """All files of all runs have the same bytes; run.json has wall seconds in it, and else the
+    same content."""
     names = sorted(path.relative_to(one).as_posix() for path in one.rglob("*") if path.is_file())
     assert names == sorted(
         path.relative_to(other).as_posix() for path in other.rglob("*") if path.is_file()

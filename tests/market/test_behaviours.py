@@ -1,4 +1,5 @@
-"""Owners who lie in a market: who they are, what the log says of them, and what lying does to money and privacy."""
+"""Owners who lie in a market: who they are, what the log says of them, and what lying does to money
+and privacy."""
 
 from collections import defaultdict
 
@@ -41,11 +42,12 @@ def owners_with(*behaviours, **other):
     } | other
 
 
-# -- mechanisms and behaviours for these tests ------------------------------------------------------------------------
+# -- mechanisms and behaviours for these tests -----------------------------------------------------
 
 
 class Becker:
-    """A random price for each owner, who sells all if she asks for no more: the truth pays best (Becker, DeGroot, Marschak)."""
+    """A random price for each owner, who sells all if she asks for no more: the truth pays best
+    (Becker, DeGroot, Marschak)."""
 
     name = "becker"
     guarantees = {"truthful": "any", "individually_rational": "any", "budget_feasible": "none"}
@@ -93,7 +95,7 @@ class Wrong:
         return Transfers([0], [10**6], [5.0])
 
 
-# -- who ---------------------------------------------------------------------------------------------------------------
+# -- who -------------------------------------------------------------------------------------------
 
 
 def liars(run, label):
@@ -166,7 +168,7 @@ def test_owners_who_are_named_truthful_change_nothing_but_their_label(market):
     assert told[0] == told[1]
 
 
-# -- what the log says -------------------------------------------------------------------------------------------------
+# -- what the log says -----------------------------------------------------------------------------
 
 
 def test_an_owner_who_scales_is_told_so_in_the_log(market):
@@ -303,7 +305,7 @@ def test_the_summary_says_what_liars_earned(market):
     )
 
 
-# -- what it pays ------------------------------------------------------------------------------------------------------
+# -- what it pays ----------------------------------------------------------------------------------
 
 
 def late_factors(run, since):
@@ -403,7 +405,8 @@ def test_a_coalition_shares_what_it_gains_and_the_books_balance(market):
 
 
 def test_members_of_a_coalition_gain_alike(market):
-    """In an auction that pays the truth nothing above cost, each member ends with the same share of the whole gain."""
+    """In an auction that pays the truth nothing above cost, each member ends with the same share
+    of the whole gain."""
     run = market(
         owners=owners_with({"name": "coalition", "size": 3}), auction={"name": "pay-as-bid"}, rounds=1,
         market={"bidders": 3}, budget={"factor": 0.8},
@@ -420,7 +423,7 @@ def test_members_of_a_coalition_gain_alike(market):
     assert list(gained.values()) == pytest.approx([sum(before) / 3] * 3)
 
 
-# -- false names -------------------------------------------------------------------------------------------------------
+# -- false names -----------------------------------------------------------------------------------
 
 
 def test_false_names_split_an_owners_records_and_the_log_knows_the_person(market, monkeypatch):
@@ -516,7 +519,7 @@ def test_promises_under_several_names_cost_the_largest():
     assert ledger.remaining(np.array([0]))[0] == pytest.approx(0.3) and ledger.gradients[0] == 2
 
 
-# -- every behaviour ---------------------------------------------------------------------------------------------------
+# -- every behaviour -------------------------------------------------------------------------------
 
 HARD = {
     "rounds": 8,

@@ -1,4 +1,5 @@
-"""A run that was stopped in any way reads up to its last noted round, and goes on to the bytes of an undisturbed one."""
+"""A run that was stopped in any way reads up to its last noted round, and goes on to the bytes of
+an undisturbed one."""
 
 import json
 import os
@@ -222,7 +223,8 @@ MARKET = 'rounds = {}\n[data]\nname = "synthetic"\nrecords = 4000\n[model]\nname
 
 @pytest.fixture
 def little(tmp_path, often):
-    """A market in a file, its run by somebody with space, and a way to run it with none: (file, run, `command(limit, ...)`)."""
+    """A market in a file, its run by somebody with space, and a way to run it with none: (file,
+    run, `command(limit, ...)`)."""
 
     def command(limit, *arguments):
         plain = {

@@ -1,4 +1,5 @@
-"""An auction that asks in turn: every owner sees her menu, answers, and only then the next one is asked."""
+"""An auction that asks in turn: every owner sees her menu, answers, and only then the next one is
+asked."""
 
 from itertools import pairwise
 
@@ -21,7 +22,8 @@ def test_the_next_owner_is_asked_when_the_one_before_has_answered(market):
     run = market(auction=SEQ, market={"delay": {"name": "uniform", "low": 0.1, "high": 2.0}})
     turns = fm.sql(
         run,
-        """SELECT o.round, o.place, o.time AS asked, d.time AS answered, d.accepted, d.reason FROM offer o
+        """SELECT o.round, o.place, o.time AS asked, d.time AS answered, d.accepted, d.reason FROM
+        offer o
            JOIN decision d ON d.round = o.round AND d.sender = o.receiver ORDER BY o.round, o.place""",
     ).to_pylist()
     assert len(turns) == 40 and {turn["place"] for turn in turns} == set(range(10))

@@ -1,4 +1,5 @@
-"""The probe once more, slow and obvious: one market, one owner, every report of a coarse grid, one call a report."""
+"""The probe once more, slow and obvious: one market, one owner, every report of a coarse grid, one
+call a report."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def true_value(truth, k, i, loss, size):
 
 
 def best_of_all(name, truth, money, k, i):
-    """Highest utility of owner i over all (full value, privacy budget, data size) of the grid, on the slow auction.
+    """Highest utility of owner i over all (full value, privacy budget, data size) of the grid, on
+    the slow auction.
 
     The classical auctions read nothing else of a report.
     """
@@ -54,7 +56,8 @@ def best_of_all(name, truth, money, k, i):
 
 
 def best_two_step(auction, truth, money, k, i, levels):
-    """Highest utility of owner i over all tables with two heights and a jump at any level, at several budgets: any auction."""
+    """Highest utility of owner i over all tables with two heights and a jump at any level, at
+    several budgets: any auction."""
     bids = truth.take(slice(k, k + 1)).bids(levels)
     full = bids.values[0, i, -1]
     tables, shares = [], []

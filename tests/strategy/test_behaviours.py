@@ -229,7 +229,7 @@ def test_memory_is_for_owners_who_were_met():
     assert len(set(many.tolist())) == 1000 and rows.table[many[5], 0] == 2.0
 
 
-# -- scenarios ---------------------------------------------------------------------------------------------------------
+# -- scenarios -------------------------------------------------------------------------------------
 
 
 def test_everything_wrong_with_behaviours_is_said_at_once_with_its_line():

@@ -47,7 +47,8 @@ def test_at_rest_nobody_gains_more_than_a_little():
 
 
 class Chase:
-    """Two owners: the first wins by asking what the second asks (to the digit), the second by asking something else. No rest."""
+    """Two owners: the first wins by asking what the second asks (to the digit), the second by
+    asking something else. No rest."""
 
     name = "chase"
     guarantees = {"truthful": "none", "individually_rational": "none", "budget_feasible": "any"}

@@ -1,4 +1,5 @@
-"""The probe finds what there is to find, finds nothing where there is nothing, and can be replayed."""
+"""The probe finds what there is to find, finds nothing where there is nothing, and can be
+replayed."""
 
 import importlib
 
@@ -76,7 +77,8 @@ def test_no_false_alarm_where_single_minded_owners_have_no_lie(name):
 
 
 def test_all_in_is_lied_to_as_in_the_counterexample():
-    """B = 10, x = (1, 9, 1), V = (1, 9, 1.05): the third owner gains 3.95 by asking next to nothing."""
+    """B = 10, x = (1, 9, 1), V = (1, 9, 1.05): the third owner gains 3.95 by asking next to
+    nothing."""
     truth = fm.Profiles([["step"] * 3], [[1.0, 1.0, 1.05]], [[1.0, 1.0, 1.0]], [[1, 9, 1]])
     found = fm.strategy.probe(fm.auctions.create("all-in"), truth, [10.0])
     assert found.gain[0, 2] == pytest.approx(3.95) and found.false_parts()["values"][0, 2]
@@ -141,7 +143,10 @@ def test_a_probe_survives_its_file(tmp_path):
 
 
 class Coin:
-    """Sells everything of an owner by a fair coin, for `price` times what she asks. With `price` 2 asking more pays more."""
+    """Sells everything of an owner by a fair coin, for `price` times what she asks.
+
+    With `price` 2 asking more pays more.
+    """
 
     name = "coin"
     guarantees = {"truthful": "none", "individually_rational": "none", "budget_feasible": "none"}

@@ -1,4 +1,5 @@
-"""A buyer's model that counts how often it was asked, and answers by that: what no checkpoint of ours can know."""
+"""A buyer's model that counts how often it was asked, and answers by that: what no checkpoint of
+ours can know."""
 
 import torch
 

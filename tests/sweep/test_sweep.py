@@ -1,4 +1,5 @@
-"""Sweeps: axes become runs, runs become rows, and nothing that happens to one run is felt by another."""
+"""Sweeps: axes become runs, runs become rows, and nothing that happens to one run is felt by
+another."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""Sweeps and their processes are killed at random moments; done again, they end as if nothing had been."""
+"""Sweeps and their processes are killed at random moments; done again, they end as if nothing had
+been."""
 
 import json
 import multiprocessing

@@ -6,7 +6,10 @@ from flmarket_sim.auctions import Outcome, create
 
 
 class EqualOffers:
-    """Every owner is offered the same share of the money for her whole budget. Sound for single-minded owners."""
+    """Every owner is offered the same share of the money for her whole budget.
+
+    Sound for single-minded owners.
+    """
 
     name = "equal-offers"
     guarantees = {

@@ -1,4 +1,5 @@
-"""An audit catches what is broken, lets pass what is sound, and shows it in a market that can be read."""
+"""An audit catches what is broken, lets pass what is sound, and shows it in a market that can be
+read."""
 
 import json
 

@@ -1,4 +1,5 @@
-"""Small trainings of seq-price: they learn, they repeat, they resume, and what they end in can be sold with."""
+"""Small trainings of seq-price: they learn, they repeat, they resume, and what they end in can be
+sold with."""
 
 from dataclasses import replace
 

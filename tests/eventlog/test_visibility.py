@@ -1,4 +1,4 @@
-"""Who can see what: every column says so, and what real messages have in them is no more than that."""
+"""Who can see what: every column says so, and real messages hold no more than that."""
 
 from dataclasses import fields, is_dataclass
 

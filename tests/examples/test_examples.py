@@ -1,4 +1,4 @@
-"""The examples are complete plug-ins: each runs as its page says and does what its docstring says."""
+"""The examples are complete plug-ins: each runs and does what its page says."""
 
 import re
 import shlex
@@ -97,7 +97,8 @@ def test_cautious_owners_offer_more_after_every_sale_and_never_more_than_they_ha
     path = market("run examples/cautious.toml", tmp_path / "run")
     bids = fm.sql(
         path,
-        "select b.sender as owner, b.round, b.privacy_budget / o.privacy_budget as part, b.behaviour "
+        "select b.sender as owner, b.round, b.behaviour, "
+        "b.privacy_budget / o.privacy_budget as part "
         "from bid b join owners o on o.owner = b.sender order by 1, 2",
     ).to_pylist()
     parts = {}

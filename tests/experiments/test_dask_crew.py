@@ -62,8 +62,8 @@ SCHEDULER = "from distributed.cli.dask_scheduler import main; main()"
 WORKER = "from distributed.cli.dask_worker import main; main()"
 NO_FLMARKET = "import sys; sys.modules['flmarket_sim'] = None; " + WORKER
 OTHER_NUMPY = (
-    "import importlib.metadata as m; real = m.version; m.version = lambda n: '1.26.4' if n == 'numpy' else real(n); "
-    + WORKER
+    "import importlib.metadata as m; real = m.version; "
+    "m.version = lambda n: '1.26.4' if n == 'numpy' else real(n); " + WORKER
 )
 
 
@@ -298,7 +298,10 @@ def test_the_command_line_runs_on_local_workers_and_says_what_is_missing(tmp_pat
     assert told.returncode == 0 and "Means over seeds" in told.stdout, told.stderr
     assert "distributed" not in told.stderr and "Traceback" not in told.stderr
     assert (tmp_path / "far/summary.parquet").read_bytes() == near
-    code = "import sys; sys.modules['distributed'] = None; sys.argv[0] = 'flmarket'; from flmarket_sim.cli import main; main()"
+    code = (
+        "import sys; sys.modules['distributed'] = None; sys.argv[0] = 'flmarket'; "
+        "from flmarket_sim.cli import main; main()"
+    )
     command = [sys.executable, "-c", code, "sweep", "small.toml", "--cluster", "local"]
     missing = subprocess.run(
         command,
@@ -327,7 +330,7 @@ kill -9 -- -$1
 
 @pytest.fixture
 def fake_slurm(tmp_path, monkeypatch):
-    """`sbatch` and `scancel` on the PATH that start and end local processes; no SLURM is involved."""
+    """`sbatch` and `scancel` on the PATH start and end local processes; SLURM is not involved."""
     folder = tmp_path / "slurm"
     folder.mkdir()
     for name, text in (("sbatch", SBATCH), ("scancel", SCANCEL)):

@@ -408,7 +408,8 @@ def test_members_of_a_coalition_gain_alike(market):
     """In an auction that pays the truth nothing above cost, each member ends with the same share
     of the whole gain."""
     run = market(
-        owners=owners_with({"name": "coalition", "size": 3}), auction={"name": "pay-as-bid"}, rounds=1,
+        owners=owners_with({"name": "coalition", "size": 3}),
+        auction={"name": "pay-as-bid"}, rounds=1,
         market={"bidders": 3}, budget={"factor": 0.8},
     )  # fmt: skip
     gained = {row["sender"]: 0.0 for row in rows(run, "bid")}
@@ -536,7 +537,8 @@ HARD = {
     "auction": {"name": "pay-as-bid"},
 }
 UNRELIABLE = {
-    "availability": 0.8, "dropout": 0.15, "lifetime_budget": 3.0, "records_per_second": [5.0, 100.0],
+    "availability": 0.8, "dropout": 0.15, "lifetime_budget": 3.0,
+    "records_per_second": [5.0, 100.0],
     "families": ["linear", "sqrt", "step"],
 }  # fmt: skip
 

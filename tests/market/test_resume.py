@@ -213,7 +213,8 @@ import resource, sys
 from flmarket_sim.cli import main
 from flmarket_sim.eventlog import parquet_log
 from flmarket_sim.market import checkpoint
-parquet_log.EVENTS_PER_PART, parquet_log.JOURNAL_SECONDS, checkpoint.SECONDS, checkpoint.SHARE = 300, 0.0, 0.0, 1e9
+parquet_log.EVENTS_PER_PART, parquet_log.JOURNAL_SECONDS = 300, 0.0
+checkpoint.SECONDS, checkpoint.SHARE = 0.0, 1e9
 if (limit := int(sys.argv.pop(1))):
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 main()
@@ -297,7 +298,10 @@ def test_a_finished_run_whose_files_are_lost_is_not_called_whole(tmp_path):
     assert fm.resume(tmp_path / "run").info["outcome"] == "finished"
 
 
-NOTED_OFTEN = "from flmarket_sim.cli import main; from flmarket_sim.eventlog import parquet_log; parquet_log.JOURNAL_SECONDS = 0.0; main()"
+NOTED_OFTEN = (
+    "from flmarket_sim.cli import main; from flmarket_sim.eventlog import parquet_log; "
+    "parquet_log.JOURNAL_SECONDS = 0.0; main()"
+)
 
 
 @pytest.mark.processes

@@ -14,7 +14,8 @@ SEQ = {"name": "seq-price"}
 def sold(run):
     return fm.sql(
         run,
-        "select round, receiver as owner, privacy_loss, payment from allocation order by round, owner",
+        "select round, receiver as owner, privacy_loss, payment from allocation "
+        "order by round, owner",
     ).to_pylist()
 
 
@@ -22,9 +23,9 @@ def test_the_next_owner_is_asked_when_the_one_before_has_answered(market):
     run = market(auction=SEQ, market={"delay": {"name": "uniform", "low": 0.1, "high": 2.0}})
     turns = fm.sql(
         run,
-        """SELECT o.round, o.place, o.time AS asked, d.time AS answered, d.accepted, d.reason FROM
-        offer o
-           JOIN decision d ON d.round = o.round AND d.sender = o.receiver ORDER BY o.round, o.place""",
+        """SELECT o.round, o.place, o.time AS asked, d.time AS answered, d.accepted, d.reason
+           FROM offer o JOIN decision d ON d.round = o.round AND d.sender = o.receiver
+           ORDER BY o.round, o.place""",
     ).to_pylist()
     assert len(turns) == 40 and {turn["place"] for turn in turns} == set(range(10))
     for before, after in pairwise(turns):
@@ -111,7 +112,8 @@ def test_whoever_answers_too_late_sells_nothing_and_the_round_goes_on(market):
     assert late > 0
     balance = fm.sql(
         run,
-        """SELECT r.round, r.spent, r.budget, r.delivered, sum(CASE WHEN p.sender = -1 THEN p.amount END) AS received
+        """SELECT r.round, r.spent, r.budget, r.delivered,
+           sum(CASE WHEN p.sender = -1 THEN p.amount END) AS received
            FROM rounds r LEFT JOIN payment p ON p.round = r.round GROUP BY ALL""",
     ).to_pylist()
     assert all(

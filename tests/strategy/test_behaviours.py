@@ -261,10 +261,12 @@ counterfactual = "yes"
         parse_scenario(text, "x.toml")
     message = str(caught.value)
     for expected in (
-        r"x.toml:3: owners.behaviours: the shares of the behaviours sum to 1.3, but all owners are 1",
+        r"x.toml:3: owners.behaviours: the shares of the behaviours sum to 1.3, "
+        r"but all owners are 1",
         r"x.toml:4: owners.behaviours\[0\].name: unknown behaviour 'scal'; did you mean 'scale'\?",
         r"x.toml:6: owners.behaviours\[1\].factor: field required",
-        r"x.toml:9: owners.behaviours\[1\].factr: 'scale' has no such option; did you mean 'factor'\? Options: factor",
+        r"x.toml:9: owners.behaviours\[1\].factr: 'scale' has no such option; "
+        r"did you mean 'factor'\? Options: factor",
         r"x.toml:12: owners.behaviours\[2\].share: .*less than or equal to 1",
         r"x.toml:13: owners.behaviours\[2\].data_size: .*greater than 0",
         r"x.toml:14: owners.behaviours\[3\].share: is missing",

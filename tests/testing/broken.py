@@ -1,4 +1,4 @@
-"""One sound mechanism, and one broken on purpose for every check: each has one thing wrong with it."""
+"""One sound mechanism, and for every check one that is broken on purpose in one way."""
 
 import numpy as np
 

@@ -33,6 +33,12 @@ def test_a_run_is_named_by_a_path_a_shipped_name_or_a_scenario(run, tmp_path):
     assert len(longer.rounds) == 3 and longer.info["scenario"]["owners"]["count"] == 30
 
 
+def test_no_loaded_data_is_no_change_of_the_scenario(tmp_path):
+    scenario = fm.Scenario(data={"name": "synthetic", "records": 2000}, rounds=1, model="none")
+    one = fm.run(scenario, tmp_path / "run", data=None)
+    assert one.info["scenario_sha256"] == scenario.digest()
+
+
 def test_without_a_directory_a_run_goes_where_the_command_line_puts_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     scenario = fm.load_scenario("quickstart", **SMALL)

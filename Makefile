@@ -10,7 +10,7 @@ demo: .venv/ready
 	$(BIN)/flmarket run scenarios/quickstart.toml
 
 test: .venv/ready-dev lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 bench: .venv/ready-bench
 	$(BIN)/python -m benchmarks

@@ -13,6 +13,13 @@ from flmarket_sim.scenario.scenario_file import build_scenario
 
 settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("suite")
+LONG = {"test_reproduction.py", "test_notebooks.py", "test_cli.py", "test_check_auction.py"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with long tests start first, so that no worker is left with them at the end."""
+    first = {item.path for item in items if item.get_closest_marker("processes")}
+    items.sort(key=lambda item: item.path not in first and item.path.name not in LONG)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -144,7 +144,7 @@ def test_evaluate_compares_auctions_in_a_table_json_and_figure(tmp_path):
         "--workers",
         "1",
     ]
-    shown = flmarket(*common, "--budgets", "0.5", "--regret", "4")
+    shown = flmarket(*common, "--budgets", "0.5", "--regret", "2")
     assert (
         shown.returncode == 0
         and "all-in-critical" in shown.stdout
@@ -156,6 +156,7 @@ def test_evaluate_compares_auctions_in_a_table_json_and_figure(tmp_path):
     )
     assert [score["budget_factor"] for score in scores] == ["0.2", "0.2", "0.6", "0.6", "1", "1"]
     assert (tmp_path / "f.png").stat().st_size > 10_000
+    common.remove("dm-regretnet")
     for wrong in (["--budgets", "1:0:1"], ["--budgets", "x"], ["--rule", "no-rule"]):
         told = flmarket(*common, *wrong)
         assert told.returncode == 2 and "Traceback" not in told.stderr

@@ -174,7 +174,7 @@ def test_a_task_that_fails_says_which_and_why():
 
 def test_accuracy_levels_and_guarantees_run_small(tmp_path):
     """The three studies that train or learn, with digits for NSL-KDD and two training steps."""
-    common = ["--out", str(tmp_path), "--quick", "--json"]
+    common = ["--out", str(tmp_path), "--quick", "--json", "--workers", "1"]
     digits = ["--set", "data.name=digits", "--set", "owners.count=12", "--set", "rounds=10"]
     told = json_output("reproduce", "accuracy", *common, *digits, "--set", "study.seeds=2")
     assert told["results"]["accuracy"][0]["outcome"] in (
@@ -191,7 +191,7 @@ def test_accuracy_levels_and_guarantees_run_small(tmp_path):
         "study.quick.probed=1",
     ]
     levels = [part for setting in [*few, "study.levels=[1, 2]"] for part in ("--set", setting)]
-    told = json_output("reproduce", "levels", *common, *SMALL, *levels, "--workers", "1")
+    told = json_output("reproduce", "levels", *common, *SMALL, *levels)
     assert "M = 1 to 2" in told["results"]["levels"][0]["evidence"]
     nets = ["--set", "study.quick.profiles=3", "--set", "study.quick.probed=1"]
     told = json_output("reproduce", "guarantees", *common, *SMALL, *nets)

@@ -36,6 +36,7 @@ class Purpose(IntEnum):
     SEARCH = 12
     BEHAVIOUR = 13  # which owners behave how
     REPORT = 14  # what their behaviours draw in a round
+    POPULATIONS = 15  # seeds of the populations that a sample of markets is drawn from
 
 
 class Streams:

@@ -1,10 +1,16 @@
-"""Estimates with their 95 % intervals: bootstrap over markets, Student over runs, standard errors.
+"""Estimates with their 95 % intervals, and the correction for many comparisons.
 
-Owners of one market share its fate, so the bootstrap draws markets, not owners.
+An interval is of one of two means:
+
+over populations   `estimate`: the mean of the scenario's market, over populations of owners and
+                   markets drawn from them. Owners of one population share its fate, so a resample
+                   draws whole populations, each with its markets.
+over runs          `from_seeds`: the mean over independent runs, each with a population of its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,12 +18,22 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 RESAMPLES = 1000
+LEVEL = 0.05  # one minus the confidence of every interval
+TRIMMED = 0.1  # share of the sample that a trimmed mean drops at each end
 NAN = float("nan")
+OVER_POPULATIONS = (
+    "Intervals are 95 % confidence intervals of the mean over populations of owners and their "
+    "markets: another seed draws other populations."
+)
+OVER_RUNS = (
+    "Intervals are 95 % confidence intervals of the mean over runs (Student), each with a seed and "
+    "a population of its own."
+)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with the ends of its 95 % interval."""
+    """A mean (or another location) with the ends of its 95 % interval."""
 
     mean: float
     low: float
@@ -27,24 +43,69 @@ class Estimate:
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-def estimate(per_market: Floats, seed: int = 0, weights: Floats | None = None) -> Estimate:
+UNKNOWN = Estimate(NAN, NAN, NAN)
+
+
+def estimate(
+    per_market: Floats,
+    population: NDArray[np.int64] | None = None,
+    weights: Floats | None = None,
+    seed: int = 0,
+) -> Estimate:
     """Mean over markets (K,); with `weights`, the ratio sum(per_market) / sum(weights).
 
-    Markets without a number (nan) are left out. The interval is a percentile bootstrap, which is
-    somewhat narrow for samples with heavy tails.
+    `population` (K,) numbers the population of each market; without it, each market is its own.
+    Markets without a number (nan, inf) are left out. The interval is a studentised bootstrap over
+    populations, which keeps its coverage for skewed samples; a single population has no interval.
     """
     finite = np.isfinite(per_market)
-    sample = per_market[finite]
+    sample = np.asarray(per_market[finite], float)
     weight = np.ones(len(sample)) if weights is None else weights[finite]
     if not len(sample) or weight.sum() == 0:
-        return Estimate(NAN, NAN, NAN)
+        return UNKNOWN
+    tops, bottoms = _sums_by_population(population, finite, sample, weight)
+    mean = float(tops.sum() / bottoms.sum())
+    if len(tops) < 2:
+        return Estimate(mean, NAN, NAN)
     rng = np.random.default_rng(seed)
-    share = np.full(len(sample), 1 / len(sample))
-    counts = rng.multinomial(len(sample), share, RESAMPLES).astype(float)
-    totals = counts @ weight
-    ratios = (counts @ sample)[totals > 0] / totals[totals > 0]
-    low, high = np.percentile(ratios, [2.5, 97.5])
-    return Estimate(float(sample.sum() / weight.sum()), float(low), float(high))
+    share = np.full(len(tops), 1 / len(tops))
+    counts = rng.multinomial(len(tops), share, RESAMPLES).astype(float)
+    means, errors = _ratios(counts, tops, bottoms)
+    error = float(_ratios(np.ones((1, len(tops))), tops, bottoms)[1][0])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        studentised = (means - mean) / errors
+    studentised = studentised[np.isfinite(studentised)]
+    if error <= 1e-12 * abs(mean) or not len(studentised):
+        return Estimate(mean, mean, mean)
+    low, high = np.percentile(studentised, [100 * LEVEL / 2, 100 * (1 - LEVEL / 2)])
+    return Estimate(mean, mean - float(high) * error, mean - float(low) * error)
+
+
+def share_estimate(happens: NDArray[np.bool_], population: NDArray[np.int64] | None) -> Estimate:
+    """The share of markets (K,) in which something happens.
+
+    If it happens never or always, the interval is Clopper and Pearson's for as many independent
+    trials as there are populations.
+    """
+    from scipy.special import betaincinv
+
+    count, total = int(happens.sum()), len(happens)
+    if 0 < count < total:
+        value = estimate(happens.astype(float), population)
+        return Estimate(value.mean, max(value.low, 0.0), min(value.high, 1.0))
+    trials = total if population is None else len(np.unique(population))
+    far = float(betaincinv(1, trials, 1 - LEVEL / 2))
+    return Estimate(0.0, 0.0, far) if count == 0 else Estimate(1.0, 1.0 - far, 1.0)
+
+
+def median(values: Floats, population: NDArray[np.int64] | None = None) -> Estimate:
+    """The median of numbers (K, ...), with a percentile bootstrap over populations."""
+    return _robust(values, population, lambda shares, ordered: _quantile(shares, ordered, 0.5))
+
+
+def trimmed_mean(values: Floats, population: NDArray[np.int64] | None = None) -> Estimate:
+    """The mean without the largest and the smallest tenth, with a bootstrap as for `median`."""
+    return _robust(values, population, _trimmed)
 
 
 def from_seeds(sample: Floats) -> Estimate:
@@ -58,8 +119,38 @@ def from_seeds(sample: Floats) -> Estimate:
     if len(finite) < 2:
         return Estimate(float(finite[0]) if len(finite) else NAN, NAN, NAN)
     mean = float(finite.mean())
-    half = float(stdtrit(len(finite) - 1, 0.975) * finite.std(ddof=1) / np.sqrt(len(finite)))
-    return Estimate(mean, mean - half, mean + half)
+    half = stdtrit(len(finite) - 1, 1 - LEVEL / 2) * finite.std(ddof=1) / np.sqrt(len(finite))
+    return Estimate(mean, mean - float(half), mean + float(half))
+
+
+def p_below(lower: Estimate, upper: Estimate) -> float:
+    """The p-value of "the first mean is not below the second", from two intervals.
+
+    It takes the two estimates as independent. Estimates of the same markets mostly rise and fall
+    together; for them the p-value is too large, so a claim is confirmed less easily.
+    """
+    from scipy.special import ndtr, ndtri
+
+    half = float(np.hypot(lower.high - lower.mean, upper.mean - upper.low))
+    gap = upper.mean - lower.mean
+    if not np.isfinite(gap) or not np.isfinite(half):
+        return 1.0
+    if half <= 0:
+        return 0.0 if gap > 0 else 1.0
+    return float(ndtr(-gap / half * ndtri(1 - LEVEL / 2)))
+
+
+def holm(p_values: Sequence[float], level: float = LEVEL) -> list[bool]:
+    """Which of several hypotheses Holm's procedure rejects.
+
+    The chance to reject any true hypothesis is at most `level`, however many there are.
+    """
+    rejected = [False] * len(p_values)
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda k: p_values[k])):
+        if p_values[place] > level / (len(p_values) - rank):
+            break
+        rejected[place] = True
+    return rejected
 
 
 def standard_error(sample: Floats) -> Floats:
@@ -67,8 +158,63 @@ def standard_error(sample: Floats) -> Floats:
     return np.asarray(sample.std(axis=0, ddof=1) / np.sqrt(len(sample)))
 
 
-def half_width(sample: Floats) -> float:
-    """Of the 95 % interval of the mean of many numbers (n,), by the normal distribution."""
-    if len(sample) < 2:
-        return NAN
-    return float(1.96 * sample.std(ddof=1) / np.sqrt(len(sample)))
+def _sums_by_population(
+    population: NDArray[np.int64] | None, kept: NDArray[np.bool_], sample: Floats, weight: Floats
+) -> tuple[Floats, Floats]:
+    """(P,) sums of the numbers and of the weights of each population; without one, of markets."""
+    if population is None:
+        return sample, weight
+    _, place = np.unique(population[kept], return_inverse=True)
+    return np.bincount(place, sample).astype(float), np.bincount(place, weight).astype(float)
+
+
+def _ratios(counts: Floats, tops: Floats, bottoms: Floats) -> tuple[Floats, Floats]:
+    """(R,) ratios of resamples with counts (R, P), and their linearised standard errors."""
+    total = counts @ bottoms
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = (counts @ tops) / total
+        residual = tops - ratio[:, None] * bottoms
+        square = (counts * residual**2).sum(axis=1) * len(tops) / (len(tops) - 1)
+        return ratio, np.sqrt(square) / total
+
+
+def _robust(
+    values: Floats,
+    population: NDArray[np.int64] | None,
+    location: Callable[[Floats, Floats], Floats],
+) -> Estimate:
+    markets = len(values)
+    if not values.size:
+        return UNKNOWN
+    owner = (
+        np.arange(markets) if population is None else np.unique(population, return_inverse=True)[1]
+    )
+    flat = values.reshape(markets, -1)
+    order = np.argsort(flat, axis=None, kind="stable")
+    ordered = flat.ravel()[order]
+    place = np.repeat(owner, flat.shape[1])[order]
+    number = int(owner.max()) + 1
+    here = float(location(np.full((1, len(ordered)), 1 / len(ordered)), ordered)[0])
+    if number < 2:
+        return Estimate(here, NAN, NAN)
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(0, RESAMPLES, 50):
+        counts = rng.multinomial(number, np.full(number, 1 / number), 50).astype(float)
+        weight = counts[:, place]
+        found.append(location(weight / weight.sum(axis=1, keepdims=True), ordered))
+    low, high = np.percentile(np.concatenate(found), [100 * LEVEL / 2, 100 * (1 - LEVEL / 2)])
+    return Estimate(here, float(low), float(high))
+
+
+def _quantile(shares: Floats, ordered: Floats, level: float) -> Floats:
+    """(R,) the smallest number with at least `level` of the mass at or below it."""
+    below = np.cumsum(shares, axis=1) >= level - 1e-12
+    return np.asarray(ordered[below.argmax(axis=1)])
+
+
+def _trimmed(shares: Floats, ordered: Floats) -> Floats:
+    """(R,) means of the mass between the quantiles TRIMMED and 1 - TRIMMED."""
+    end = np.cumsum(shares, axis=1)
+    inside = np.clip(end, TRIMMED, 1 - TRIMMED) - np.clip(end - shares, TRIMMED, 1 - TRIMMED)
+    return np.asarray((inside * ordered).sum(axis=1) / inside.sum(axis=1))

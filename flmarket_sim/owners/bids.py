@@ -46,12 +46,15 @@ class Profiles:
     rate            (K, n) multiplies the family's value
     privacy_budget  (K, n) largest privacy loss the owner tolerates
     data_size       (K, n) records she owns
+    population      (K,) number of the population that each market's owners belong to; None if each
+                    market has a population of its own
     """
 
     family: Any
     rate: Any
     privacy_budget: Any
     data_size: Any
+    population: Any = None
 
     def __post_init__(self) -> None:
         fields: dict[str, Any] = {
@@ -65,6 +68,13 @@ class Profiles:
         shapes = {name: array.shape for name, array in fields.items()}
         if len(set(shapes.values())) > 1:
             raise InputError(f"the columns of Profiles differ in shape: {shapes}")
+        if self.population is not None:
+            fields["population"] = np.asarray(self.population, np.int64)
+            if fields["population"].shape != fields["rate"].shape[:1]:
+                raise InputError(
+                    f"population must have shape ({len(fields['rate'])},), one for each market, "
+                    f"got {fields['population'].shape}"
+                )
         for name, array in fields.items():
             object.__setattr__(self, name, array)
 
@@ -119,7 +129,8 @@ class Profiles:
 
     def take(self, rows: Any) -> Profiles:
         """The markets `rows` (any index of the first axis)."""
-        return Profiles(*self.types.at(rows))
+        population = None if self.population is None else self.population[rows]
+        return Profiles(*self.types.at(rows), population)
 
 
 @dataclass(frozen=True)

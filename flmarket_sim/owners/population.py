@@ -17,6 +17,7 @@ from flmarket_sim.scenario.model import Budget, Scenario
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+MOST_POPULATIONS = 400  # of a sample of markets
 
 
 @dataclass(frozen=True)
@@ -90,16 +91,39 @@ def draw_money(streams: Streams, budget: Budget, buyer: int, rounds: int) -> Flo
     return np.asarray(streams.generator(Purpose.BUDGET, buyer).uniform(low, high, rounds))
 
 
-def draw_profiles(scenario: Scenario, count: int, seed: int = 0) -> Profiles:
-    """`count` markets of `market.bidders` owners each, drawn from the scenario's population: no
-    data needed."""
-    population = create_population(scenario, Streams(scenario.seed))
-    rng = Streams(seed).generator(Purpose.PROFILES)
-    owners, bidders = len(population), scenario.market.bidders
-    chosen = np.empty((count, bidders), np.int64)
-    for row in chosen:
-        row[:] = rng.choice(owners, bidders, replace=False)
-    return population.profiles(chosen)
+def draw_profiles(
+    scenario: Scenario, count: int, seed: int = 0, populations: int | None = None
+) -> Profiles:
+    """`count` markets of `market.bidders` owners each; no data are needed.
+
+    Every experiment of the paper draws a population of its own, so the markets come from several
+    populations of the scenario, `sample_populations(count)` by default. Market k comes from
+    population k modulo their number, so that any first markets come from many populations.
+    """
+    number = sample_populations(count) if populations is None else populations
+    streams = Streams(seed)
+    seeds = streams.generator(Purpose.POPULATIONS, scenario.seed).integers(0, 2**63, number)
+    owners, bidders = scenario.owners.count, scenario.market.bidders
+    columns = [np.empty((count, bidders), dtype) for dtype in (np.int8, float, float, float)]
+    population = np.arange(count) % number
+    for p in range(number):
+        rng = streams.generator(Purpose.PROFILES, scenario.seed, p)
+        rows = np.flatnonzero(population == p)
+        chosen = np.stack([rng.choice(owners, bidders, replace=False) for _ in rows])
+        types = create_population(scenario, Streams(int(seeds[p]))).types(chosen)
+        for column, values in zip(columns, types, strict=True):
+            column[rows] = values
+    family, rate, budget, size = columns
+    return Profiles(family, rate, budget, size, population)
+
+
+def sample_populations(count: int) -> int:
+    """How many populations a sample of `count` markets comes from: two markets or more of each.
+
+    The owners of a population differ little from market to market compared with those of another
+    population, so many populations with few markets each tell the most about the paper's market.
+    """
+    return max(1, min(MOST_POPULATIONS, count // 2))
 
 
 def draw_markets(

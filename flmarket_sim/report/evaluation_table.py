@@ -49,7 +49,7 @@ def table(scores: list[Score]) -> Table:
     """
     searched, failed = scores[0].regret is not None, any(score.invalid_rate > 0 for score in scores)
     columns: dict[str, Callable[[Score], str]] = {
-        "error bound": lambda s: f"{s.error_bound:.2f} ± {s.error_half_width:.2f}",
+        "error bound": lambda s: f"{s.error_bound:.2f} [{s.error_low:.2f}, {s.error_high:.2f}]",
         "/ best": lambda s: f"{s.ratio:.2f}",
         "spent": lambda s: f"{s.spent_share:.0%}",
         "IR viol.": lambda s: f"{s.ir_violation:.3f}",
@@ -58,7 +58,7 @@ def table(scores: list[Score]) -> Table:
         columns["no sale"] = lambda s: f"{s.invalid_rate:.1%}"
     if searched:
         del columns["spent"]
-        columns["regret"] = lambda s: f"{s.regret:.3f} ± {s.regret_half_width:.3f}"
+        columns["regret"] = lambda s: f"{s.regret:.3f} [{s.regret_low:.3f}, {s.regret_high:.3f}]"
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
     table.add_column("budget", justify="right", no_wrap=True)
     table.add_column("auction", overflow="fold")
@@ -98,8 +98,9 @@ def draw(scores: list[Score], path: Path) -> None:
                 color=colour,
                 label=AuctionName.parse(name).label,
             )
-            low = [score.error_bound - score.error_half_width for score in of_auction]
-            high = [score.error_bound + score.error_half_width for score in of_auction]
+            low, high = (
+                [getattr(s, key) for s in of_auction] for key in ("error_low", "error_high")
+            )
             axis.fill_between(by_factor, low, high, color=colour, alpha=0.15, linewidth=0)
         floor = [
             next(s.first_best for s in scores if float(s.budget_factor) == factor)

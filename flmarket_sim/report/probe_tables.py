@@ -35,7 +35,7 @@ def summary(probe: Probe) -> dict[str, Any]:
         "by_family": {
             str(name): {
                 "owners": int((families == name).sum()),
-                "gain_over_cost": _plain(_of_some(gain, families == name)),
+                "gain_over_cost": _plain(_of_some(probe, families == name)),
                 "share_gaining": float(notable[families == name].mean()),
             }
             for name in np.unique(families)
@@ -63,7 +63,9 @@ def by_budget(probe: Probe, factor: Any) -> list[dict[str, Any]]:
             {
                 "budget_factor": float(value),
                 "markets": int(chosen.sum()),
-                "gain_over_cost": _plain(estimate(gain.mean(axis=1))),
+                "gain_over_cost": _plain(
+                    estimate(gain.mean(axis=1), probe.truth.take(chosen).population)
+                ),
                 "share_gaining": float((gain > NOTABLE).mean()),
             }
         )
@@ -169,10 +171,12 @@ def sentence(probe: Probe, k: int, i: int) -> str:
     )
 
 
-def _of_some(gain: Any, chosen: Any) -> Estimate:
-    """Mean over the chosen owners; the interval resamples markets."""
+def _of_some(probe: Probe, chosen: Any) -> Estimate:
+    """Mean gain / cost over the chosen owners (K, n)."""
     return estimate(
-        np.where(chosen, gain, 0.0).sum(axis=1), weights=chosen.sum(axis=1).astype(float)
+        np.where(chosen, probe.relative_gain, 0.0).sum(axis=1),
+        probe.truth.population,
+        weights=chosen.sum(axis=1).astype(float),
     )
 
 

@@ -88,7 +88,8 @@ def render(finding: Finding) -> RenderableType:
         table.add_column(head, overflow="fold")
     for line in lines:
         table.add_row(*(Text(cell) for cell in line.values()))
-    return Group(table, *(Text(f"- {sentence}") for sentence in finding.sentences))
+    notes = (Text(f"- {sentence}") for sentence in finding.sentences)
+    return Group(table, *notes, Text(finding.intervals))
 
 
 def write(finding: Finding, folder: Path, scenario: Scenario) -> None:
@@ -108,6 +109,7 @@ def write(finding: Finding, folder: Path, scenario: Scenario) -> None:
         "scenario": scenario.as_dict(),
         "scenario_sha256": scenario.digest(),
         "sentences": finding.sentences,
+        "intervals": finding.intervals,
     }
     try:
         pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet", compression="zstd")

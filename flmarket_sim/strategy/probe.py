@@ -75,11 +75,12 @@ class Probe:
         return np.asarray(self.budget / self.truth.total_value())
 
     def mean_relative_gain(self) -> Estimate:
-        return estimate(self.relative_gain.mean(axis=1))
+        return estimate(self.relative_gain.mean(axis=1), self.truth.population)
 
     def share_gaining(self, threshold: float = NOTABLE) -> Estimate:
         """Share of owners who can gain more than `threshold` of their costs."""
-        return estimate((self.relative_gain > threshold).mean(axis=1))
+        gaining = self.relative_gain > threshold
+        return estimate(gaining.mean(axis=1), self.truth.population)
 
     def false_parts(self) -> dict[str, Bools]:
         """Which part of the best report is false; all False where the truth is best."""

@@ -43,6 +43,7 @@ def table(probe: Probe, facts: dict[str, Any] | None = None) -> pa.Table:
     columns: dict[str, Any] = {
         "market": pa.array(np.repeat(np.arange(markets), n), pa.int32()),
         "owner": pa.array(np.tile(np.arange(n), markets), pa.int32()),
+        **_population_column(truth),
         "budget": np.repeat(probe.budget, n),
         "budget_factor": np.repeat(probe.factor, n),
         "family": pa.array(family_names(truth.family).ravel().tolist()).dictionary_encode(),
@@ -71,6 +72,13 @@ def table(probe: Probe, facts: dict[str, Any] | None = None) -> pa.Table:
         "facts": json.dumps((facts or {}) | {"seed": probe.seed}, sort_keys=True),
     }
     return pa.table(columns).replace_schema_metadata(described)
+
+
+def _population_column(truth: Profiles) -> dict[str, Any]:
+    """The population of each owner's market, where the sample has populations."""
+    if truth.population is None:
+        return {}
+    return {"population": pa.array(np.repeat(truth.population, truth.shape[1]), pa.int32())}
 
 
 def write_probe(probe: Probe, path: str | Path, facts: dict[str, Any] | None = None) -> Path:
@@ -107,7 +115,10 @@ def read_probe(path: str | Path) -> tuple[Probe, dict[str, Any]]:
             [STAGES.index(name) for name in stored.column("stage").to_pylist()], np.int8
         ).reshape(markets, n)
         families = np.array(stored.column("family").to_pylist()).reshape(markets, n)
-        truth = Profiles(families, square("rate"), square("privacy_budget"), square("data_size"))
+        population = square("population")[:, 0] if "population" in stored.column_names else None
+        truth = Profiles(
+            families, square("rate"), square("privacy_budget"), square("data_size"), population
+        )
         probe = Probe(
             truth, square("budget")[:, 0].copy(), square("truthful_utility"),
             square("best_utility"), square("cost"), values,

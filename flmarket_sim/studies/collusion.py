@@ -22,6 +22,7 @@ from flmarket_sim.studies.study import (
     Row,
     SearchEffort,
     Work,
+    heavy_tailed,
     markets,
     melted,
     spread,
@@ -69,8 +70,9 @@ class CoalitionStudy:
         )
         worth = np.where(members, truth.value(truth.privacy_budget), 0.0).sum(axis=1)
         row = {key: work[key] for key in ("auction", "members")} | {"markets": work["profiles"]}
-        row |= spread("gain_together", estimate(result.gain, weights=worth))
-        row |= spread("gain_alone", estimate(result.alone_gain, weights=worth))
+        row |= spread("gain_together", estimate(result.gain, truth.population, worth))
+        row |= spread("gain_alone", estimate(result.alone_gain, truth.population, worth))
+        row |= heavy_tailed("gain_together", result.gain / worth, truth.population)
         return [row]
 
     def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
@@ -123,7 +125,9 @@ class FalseNamesStudy:
         }
         row = {key: work[key] for key in ("auction", "names")} | {"markets": work["profiles"]}
         for key, utility in gains.items():
-            row |= spread(key, estimate(utility - result.one_truthful, weights=result.cost))
+            gain = utility - result.one_truthful
+            row |= spread(key, estimate(gain, truth.population, result.cost))
+            row |= heavy_tailed(key, gain / result.cost, truth.population)
         return [row]
 
     def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:

@@ -23,7 +23,7 @@ from flmarket_sim.experiments.task import task_key
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.population import draw_markets, draw_profiles
 from flmarket_sim.scenario.model import Scenario
-from flmarket_sim.statistics import half_width
+from flmarket_sim.statistics import Estimate, estimate
 from flmarket_sim.strategy.probe import probe
 
 Floats = NDArray[np.float64]
@@ -33,17 +33,19 @@ Floats = NDArray[np.float64]
 class Score:
     """One mechanism at one budget factor (or a range of them).
 
-    error_bound and its 95 % confidence half-width are means over valid markets; ratio is mean error
-    over mean first-best of the same markets; ir_violation is the mean expected shortfall of payment
-    below cost, relative to cost; regret is the mean gain / cost of the best lies that the probe
-    found over `regret_profiles` markets, with its 95 % half-width (None: not searched).
+    error_bound is the mean over valid markets; error_low and error_high are the ends of its 95 %
+    interval over populations. ratio is the mean error over the mean first-best error of the same
+    markets. ir_violation is the mean expected shortfall of payment below cost, relative to cost.
+    regret is the mean gain / cost of the best misreports that the probe found over
+    `regret_profiles` markets, with the ends of its interval (None: not searched).
     """
 
     auction: str
     budget_factor: str
     profiles: int
     error_bound: float
-    error_half_width: float
+    error_low: float
+    error_high: float
     median_error_bound: float
     invalid_rate: float
     spent_share: float
@@ -51,7 +53,8 @@ class Score:
     first_best: float
     ratio: float
     regret: float | None
-    regret_half_width: float | None
+    regret_low: float | None
+    regret_high: float | None
     regret_profiles: int
 
     def as_dict(self) -> dict[str, Any]:
@@ -77,7 +80,7 @@ class EvaluationTask:
     @cached_property
     def key(self) -> str:
         truth = self.truth
-        arrays = (truth.family, truth.rate, truth.privacy_budget, truth.data_size, self.factor)
+        arrays = (*truth.types, truth.population, self.factor)
         facts = [self.auction, self.clip, self.rule, self.regret_profiles, self.seed]
         files = file_contents([self.auction, self.rule])
         return task_key("evaluation", json.dumps([facts, files]), array_contents(*arrays))
@@ -135,22 +138,25 @@ def evaluate(task: EvaluationTask) -> dict[str, Any]:
     valid = np.isfinite(error)
     utility, cost = expected_utility(auction, truth, bids, budget)
     shortfall = np.maximum(-utility, 0.0) / measured_against(truth, cost)
-    regret = half = None
+    regret: Estimate | None = None
     if task.regret_profiles:
         rows = slice(0, task.regret_profiles)
-        gains = probe(auction, truth.take(rows), budget[rows], seed=task.seed).relative_gain
-        regret, half = float(gains.mean()), half_width(gains.mean(axis=1))
+        search = probe(auction, truth.take(rows), budget[rows], seed=task.seed)
+        regret = search.mean_relative_gain()
+    mean = estimate(error, truth.population)
     return {
         "invalid": np.flatnonzero(~valid).tolist(),
         "profiles": len(error),
         "error_bound": float(error[valid].mean()) if valid.any() else float("inf"),
-        "error_half_width": half_width(error[valid]),
+        "error_low": mean.low,
+        "error_high": mean.high,
         "median_error_bound": float(np.median(error)),
         "invalid_rate": float(1 - valid.mean()),
         "spent_share": float((outcome.payment.sum(axis=1) / budget).mean()),
         "ir_violation": float(shortfall.mean()),
-        "regret": regret,
-        "regret_half_width": half,
+        "regret": None if regret is None else regret.mean,
+        "regret_low": None if regret is None else regret.low,
+        "regret_high": None if regret is None else regret.high,
         "regret_profiles": task.regret_profiles,
     }
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from flmarket_sim.eventlog import sql
 from flmarket_sim.experiments.market_runs import auction_table, changed, ran
 from flmarket_sim.scenario.model import Scenario
-from flmarket_sim.statistics import from_seeds
+from flmarket_sim.statistics import OVER_RUNS, from_seeds
 from flmarket_sim.studies.study import Auctions, Count, Finding, Names, Plot, Row, Work, spread
 
 # The price of a bid over the true value of what the bid offers, which may be less than all that
@@ -96,7 +96,7 @@ class Learners:
         plot = Plot("rounds_until", "asked_factor", "auction", "round", label, level=1.0)
         first = [row for row in rows if row["behaviour"] == self.behaviours[0]]
         last = [row for row in rows if row["rounds_until"] == scenario.rounds]
-        return Finding(rows, plot, [_sentence(row) for row in last], first)
+        return Finding(rows, plot, [_sentence(row) for row in last], first, OVER_RUNS)
 
 
 def _sentence(row: Row) -> str:

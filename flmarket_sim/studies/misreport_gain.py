@@ -9,7 +9,6 @@ import numpy as np
 from flmarket_sim.auctions import named
 from flmarket_sim.owners.population import draw_markets
 from flmarket_sim.scenario.model import Scenario
-from flmarket_sim.statistics import estimate
 from flmarket_sim.strategy.probe import probe
 from flmarket_sim.studies.study import (
     Auctions,
@@ -20,6 +19,7 @@ from flmarket_sim.studies.study import (
     Row,
     SearchEffort,
     Work,
+    heavy_tailed,
     spread,
 )
 
@@ -57,7 +57,8 @@ class MisreportGain:
             "budget_factor": work["factor"],
             "markets": work["profiles"],
         }
-        row |= spread("gain_over_cost", estimate(result.relative_gain.mean(axis=1)))
+        row |= spread("gain_over_cost", result.mean_relative_gain())
+        row |= heavy_tailed("gain_over_cost", result.relative_gain, truth.population)
         row |= spread("share_gaining", result.share_gaining())
         for part, is_false in result.false_parts().items():
             row[f"false_{part}"] = float(is_false[gaining].mean()) if gaining.any() else 0.0

@@ -54,6 +54,7 @@ class RestPoint:
     def measure(scenario: Scenario, work: Work) -> list[Row]:
         auction = named(work["auction"])
         truth, budget = markets(scenario, work["profiles"])
+        population = truth.population
         rule, clip = scenario.aggregation.name, scenario.privacy.clip
         rest = best_response_dynamics(
             auction,
@@ -80,13 +81,17 @@ class RestPoint:
             "liars": float(rest.moved.mean()),
             "invalid_at_rest": float((~np.isfinite(after.error_bound)).mean()),
         }
-        row |= spread("error_truth", estimate(np.where(valid, before.error_bound, np.nan)))
-        row |= spread("error_rest", estimate(np.where(valid, after.error_bound, np.nan)))
-        row |= spread("bound_of_data_rest", estimate(bound_of_data))
-        row |= spread("error_ratio", estimate(bound_of_data, weights=before.error_bound))
-        row |= spread("surplus_truth", estimate(before.surplus / budget))
-        row |= spread("surplus_rest", estimate(after.surplus / budget))
-        row |= spread("spent_rest", estimate(after.spent / budget))
+        row |= spread(
+            "error_truth", estimate(np.where(valid, before.error_bound, np.nan), population)
+        )
+        row |= spread(
+            "error_rest", estimate(np.where(valid, after.error_bound, np.nan), population)
+        )
+        row |= spread("bound_of_data_rest", estimate(bound_of_data, population))
+        row |= spread("error_ratio", estimate(bound_of_data, population, before.error_bound))
+        row |= spread("surplus_truth", estimate(before.surplus / budget, population))
+        row |= spread("surplus_rest", estimate(after.surplus / budget, population))
+        row |= spread("spent_rest", estimate(after.spent / budget, population))
         return [row]
 
     def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:

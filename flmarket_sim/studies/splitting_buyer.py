@@ -11,6 +11,7 @@ from pydantic import Field
 
 from flmarket_sim.auctions import named
 from flmarket_sim.errors import InputError
+from flmarket_sim.owners.population import sample_populations
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import from_seeds
 from flmarket_sim.strategy.arbitrage import price_of_the_same
@@ -23,8 +24,8 @@ Several = Annotated[Sequence[Annotated[int, Field(ge=2)]], Field(min_length=1)]
 class Arbitrage:
     """The money that k purchases need for the mean error of one purchase.
 
-    Below 1, a buyer does better by splitting. The study cuts the markets into `groups`; each group
-    gives one price, and the interval is over groups.
+    Below 1, a buyer does better by splitting. The study deals the populations out to `groups`; each
+    group gives one price, and the interval is Student's over groups.
     """
 
     name = "arbitrage"
@@ -34,9 +35,9 @@ class Arbitrage:
     groups: Count = 8
 
     def __post_init__(self) -> None:
-        if self.groups > self.profiles:
+        if self.groups > sample_populations(self.profiles):
             raise InputError(
-                f"{self.groups} groups need as many markets at least; "
+                f"{self.groups} groups need as many populations, each with two markets at least; "
                 f"study.profiles is {self.profiles}"
             )
 
@@ -62,7 +63,7 @@ class Arbitrage:
                     remember=work["owners"] == "remember",
                     rule=scenario.aggregation.name,
                 )
-                for group in np.array_split(np.arange(work["profiles"]), work["groups"])
+                for group in (truth.population % work["groups"] == g for g in range(work["groups"]))
             ]
         )
         row = {key: work[key] for key in ("auction", "owners", "purchases")}

@@ -13,7 +13,7 @@ from pydantic import Field
 from flmarket_sim.experiments.market_runs import auction_table, changed, load_data
 from flmarket_sim.market.simulation import rounds_only
 from flmarket_sim.scenario.model import Probability, Scenario
-from flmarket_sim.statistics import from_seeds
+from flmarket_sim.statistics import OVER_RUNS, from_seeds
 from flmarket_sim.studies.study import Auctions, Count, Finding, Plot, Row, Work, spread
 
 MEASURES = (
@@ -82,7 +82,7 @@ class StrategicShare:
             _sentence(name, [row for row in rows if row["auction"] == name])
             for name in self.auctions
         ]
-        return Finding(rows, plot, sentences)
+        return Finding(rows, plot, sentences, intervals=OVER_RUNS)
 
 
 def _column(rows: list[Row], name: str) -> NDArray[np.float64]:

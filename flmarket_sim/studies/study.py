@@ -20,7 +20,7 @@ from flmarket_sim.auctions import named
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.population import draw_markets
 from flmarket_sim.scenario.model import Scenario
-from flmarket_sim.statistics import Estimate
+from flmarket_sim.statistics import OVER_POPULATIONS, Estimate, median, trimmed_mean
 from flmarket_sim.strategy.search_effort import effort_of
 
 Progress = Callable[[int, int], None]
@@ -70,12 +70,16 @@ class Plot:
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of a study: rows, a plot of them (or of the rows `drawn`), and sentences."""
+    """The result of a study: rows, a plot of them (or of the rows `drawn`), and sentences.
+
+    `intervals` says what the intervals of its estimates are of.
+    """
 
     rows: list[Row]
     plot: Plot
     sentences: list[str] = field(default_factory=list)
     drawn: list[Row] | None = None
+    intervals: str = OVER_POPULATIONS
 
     def __repr__(self) -> str:
         return f"<Finding with {len(self.rows):,} rows: {' '.join(self.sentences)}>"
@@ -97,6 +101,15 @@ class Study(Protocol):
 def spread(name: str, value: Estimate) -> dict[str, float]:
     """Columns of an estimate: its mean and the ends of its interval."""
     return {name: value.mean, f"{name}_low": value.low, f"{name}_high": value.high}
+
+
+def heavy_tailed(
+    name: str, values: NDArray[np.float64], population: NDArray[np.int64] | None
+) -> dict[str, float]:
+    """Columns NAME_median and NAME_trimmed of numbers (K, ...) whose mean a few of them decide."""
+    return spread(f"{name}_median", median(values, population)) | spread(
+        f"{name}_trimmed", trimmed_mean(values, population)
+    )
 
 
 def melted(rows: list[Row], name: str, group: str, kinds: dict[str, str]) -> list[Row]:

@@ -126,7 +126,7 @@ def test_intervals_hold_the_mean_as_often_as_they_say():
 
 def test_questions_that_cannot_be_asked_are_refused_before_anything_is_run(tmp_path):
     for file, setting, why in (
-        ("arbitrage", "study.groups=500", "groups need as many markets"),
+        ("arbitrage", "study.groups=500", "groups need as many populations"),
         ("published-regret", "study.auctions=['all-in']", "no network"),
         ("coalition", "study.sizes=[99]", "market.bidders"),
     ):

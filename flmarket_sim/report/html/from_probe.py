@@ -20,7 +20,7 @@ from flmarket_sim.report.html.parts import (
     short,
 )
 from flmarket_sim.report.probe_tables import PARTS, best_lies, summary
-from flmarket_sim.statistics import Estimate, estimate
+from flmarket_sim.statistics import OVER_POPULATIONS, Estimate, estimate
 from flmarket_sim.strategy.probe import NOTABLE, Probe
 from flmarket_sim.strategy.probe_file import read_probe
 from flmarket_sim.strategy.search import STAGES
@@ -100,7 +100,8 @@ def _by_budget(probe: Probe) -> Chart:
         ]
     points, labels = [], []
     for group in groups:
-        mean = estimate(probe.relative_gain[group].mean(axis=1))
+        part = probe.truth.take(group).population
+        mean = estimate(probe.relative_gain[group].mean(axis=1), part)
         points.append([float(probe.factor[group].mean()), mean.mean, mean.low, mean.high])
         labels.append(f"{int(group.sum())} markets")
     title, x = "What lies can earn, by budget", "budget / value of everything for sale"
@@ -143,9 +144,7 @@ def _false_parts(probe: Probe) -> Chart:
     bars = []
     notable = probe.relative_gain > NOTABLE
     for part, mask in probe.false_parts().items():
-        share = estimate(
-            (mask & notable).sum(axis=1).astype(float), weights=notable.sum(axis=1).astype(float)
-        )
+        share = _ratio(probe, mask & notable, notable)
         bars.append([PARTS[part], share.mean, share.low, share.high])
     note = "Of the lies that pay; one lie can be false in several parts."
     title, y = "What the lies are about", "share of the lies that pay"
@@ -169,13 +168,12 @@ def _families(probe: Probe) -> Table:
     ]
     for name in np.unique(families):
         chosen = families == name
-        number = chosen.sum(axis=1).astype(float)
         rows.append(
             [
                 str(name),
                 int(chosen.sum()),
-                _ratio(np.where(chosen, gain, 0.0), number),
-                _ratio((chosen & (gain > NOTABLE)).astype(float), number),
+                _ratio(probe, np.where(chosen, gain, 0.0), chosen),
+                _ratio(probe, chosen & (gain > NOTABLE), chosen),
                 float(gain[chosen].max()),
             ]
         )
@@ -186,11 +184,13 @@ def _families(probe: Probe) -> Table:
         "share who gain > 1 %",
         "largest gain / cost",
     ]
-    return Table("families", "Who gains", columns, rows, "Intervals: 95 %, markets resampled.")
+    return Table("families", "Who gains", columns, rows, OVER_POPULATIONS)
 
 
-def _ratio(values: np.ndarray, number: np.ndarray) -> Estimate:
-    return estimate(values.sum(axis=1), weights=number)
+def _ratio(probe: Probe, values: np.ndarray, chosen: np.ndarray) -> Estimate:
+    """The sum of values (K, n) for each of the chosen owners."""
+    sums = values.sum(axis=1).astype(float)
+    return estimate(sums, probe.truth.population, chosen.sum(axis=1).astype(float))
 
 
 def _best(probe: Probe) -> Table:

@@ -28,6 +28,7 @@ def read(path: Path) -> Source:
         for name in estimates
     ]
     picture, sample = path / "figure.svg", evenly(rows, ROWS)
+    intervals = str(facts.get("intervals", "Intervals: 95 %."))
     question = (scenario.get("study") or {}).get("name", "study")
     return Source(
         label=path.resolve().name,
@@ -42,7 +43,7 @@ def read(path: Path) -> Source:
                 "study",
                 "What was found",
                 sample,
-                f"Intervals: 95 %. {sampled(len(sample), len(rows), 'rows')}".strip(),
+                f"{intervals} {sampled(len(sample), len(rows), 'rows')}".strip(),
             )
         ]
         if rows

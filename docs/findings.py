@@ -51,7 +51,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "unsettled",
         "liars",
         "error truth",
-        "bound of data rest",
+        "bound of data end",
+        "error ratio at rest",
         "error ratio",
     ),
     "strategic-share": (

@@ -12,7 +12,7 @@ from flmarket_sim.market.simulation import rounds_only
 from flmarket_sim.paper.paper_market import PUBLISHED, PaperMarket, in_panels
 from flmarket_sim.paper.paper_study import PaperStudy
 from flmarket_sim.scenario.model import Scenario
-from flmarket_sim.statistics import Estimate, from_seeds
+from flmarket_sim.statistics import OVER_RUNS, Estimate, from_seeds
 from flmarket_sim.studies.study import Count, Finding, Plot, Row, Work, spread
 
 
@@ -83,7 +83,7 @@ class Accuracy(PaperStudy):
             rows.append(row)
         plot = Plot("round", "accuracy", "auction", "round", "test accuracy", panel="panel")
         sentences = [_sentence(rows, market.name) for market in self.markets]
-        return Finding(rows, plot, sentences, in_panels(rows))
+        return Finding(rows, plot, sentences, in_panels(rows), OVER_RUNS)
 
 
 def _over_seeds(by_seed: dict[int, Row], key: str) -> Estimate:

@@ -15,25 +15,28 @@ from flmarket_sim.paper.verdicts import (
     OURS,
     RIVALS,
     ClaimVerdict,
+    Comparison,
     NotAsked,
     Row,
     Ruling,
-    below,
     by_market,
     cells,
     interval,
+    is_below,
+    is_negative,
+    is_positive,
     joined,
     last_round,
     measured,
     networks,
-    outcome_of_differences,
-    outcome_of_signs,
+    outcome_of,
+    signs_of,
 )
 
 STILL_BUYS = 0.5  # of what the smallest M buys
 BEYOND = "beyond the paper"
 NO_RIVAL = " or ".join(RIVALS)
-APART = " (only intervals that lie apart count)"
+APART = " (comparisons count after Holm's correction at 5 %)"
 
 
 def verdicts(name: str, rows: list[Row]) -> list[ClaimVerdict]:
@@ -54,45 +57,44 @@ def verdicts(name: str, rows: list[Row]) -> list[ClaimVerdict]:
 def dm_has_the_least_error(rows: list[Row]) -> Iterator[Ruling]:
     places = cells(measured(rows, "error_bound_low"), "auction", "market", "rule", "budget_factor")
     for prefix, owner in networks(rows):
-        all_signs: list[int] = []
+        pairs = {
+            (rival, market, *place): is_below(row, places[rival, market, *place], "error_bound")
+            for rival in (prefix + name for name in RIVALS)
+            for (name, market, *place), row in places.items()
+            if name == prefix + DM and (rival, market, *place) in places
+        }
+        signs = dict(zip(pairs, signs_of(list(pairs.values())), strict=True))
         counts = []
-        for rival in (prefix + name for name in RIVALS):
-            for market in by_market(rows):
-                signs = [
-                    below(row, places[rival, *place], "error_bound")
-                    for (name, *place), row in places.items()
-                    if name == prefix + DM and place[0] == market and (rival, *place) in places
-                ]
-                if signs:
-                    counts.append(
-                        f"below {rival} in {signs.count(1)} of {len(signs)} settings, "
-                        f"above in {signs.count(-1)} ({market})"
-                    )
-                all_signs += signs
+        for rival, market in dict.fromkeys((rival, market) for rival, market, *_ in pairs):
+            of_pair = [sign for place, sign in signs.items() if place[:2] == (rival, market)]
+            counts.append(
+                f"below {rival} in {of_pair.count(1)} of {len(of_pair)} settings, "
+                f"above in {of_pair.count(-1)} ({market})"
+            )
         evidence = (
             f"{joined(counts, NO_RIVAL)}{APART}. Means are over valid gradients, as in the paper, "
             "which flatters an auction that buys nothing in hard markets"
         )
-        yield owner, outcome_of_signs(all_signs), evidence
+        yield owner, outcome_of(list(signs.values())), evidence
 
 
 def error_falls_beyond_factor_one(rows: list[Row]) -> Iterator[Ruling]:
     places = cells(rows, "market", "rule", "auction", "budget_factor")
     last = max(row["budget_factor"] for row in rows)
     for prefix, owner in networks(rows):
-        changes, signs = [], []
+        changes, comparisons = [], []
         for market, rule in dict.fromkeys((row["market"], row["rule"]) for row in rows):
             at_one = places.get((market, rule, prefix + DM, 1.0))
             at_last = places.get((market, rule, prefix + DM, last))
             if at_one is None or at_last is None or last <= 1.0:
                 continue
-            signs.append(below(at_last, at_one, "error_bound"))
+            comparisons.append(is_below(at_last, at_one, "error_bound"))
             changes.append(
                 f"{at_one['error_bound']:.2f} to {at_last['error_bound']:.2f} at factor {last:g} "
                 f"({market}, {rule})"
             )
         evidence = joined(changes, "budget factor of 1 and one above")
-        yield owner, outcome_of_signs(signs), evidence
+        yield owner, outcome_of(signs_of(comparisons)), evidence
 
 
 def mechanisms_beside_it(rows: list[Row]) -> Iterator[Ruling]:
@@ -107,30 +109,39 @@ def mechanisms_beside_it(rows: list[Row]) -> Iterator[Ruling]:
     yield "", BEYOND, "; ".join(lists)
 
 
-def dm_is_always_valid(rows: list[Row]) -> Iterator[Ruling]:
-    def share(row: Row) -> float:
-        return float(row["invalid_rate"])
-
+def lotteries_are_invalid_at_times(rows: list[Row]) -> Iterator[Ruling]:
     for prefix, owner in networks(rows):
-        worst: dict[str, Row] = {}
-        for name in (*RIVALS, DM):
-            of_auction = [row for row in rows if row["auction"] == prefix + name]
-            if of_auction:
-                worst[name] = max(of_auction, key=share)
-        if len(worst) < 2:
+        worst = _most_invalid(rows, [prefix + name for name in RIVALS])
+        if not worst:
             raise NotAsked(NO_RIVAL)
-        rivals_sample = any(share(row) > 0 for name, row in worst.items() if name != DM)
-        outcome = ("does not hold", "holds in part", "holds")[
-            (share(worst[DM]) == 0) + rivals_sample
-        ]
-        shares = "; ".join(
-            f"{row['auction']} {share(row):.2%} ({row['market']}, {row['rule']}, "
-            f"factor {row['budget_factor']:g})"
-            if share(row)
-            else f"{row['auction']} 0"
-            for row in worst.values()
-        )
-        yield owner, outcome, f"largest share of invalid gradients anywhere: {shares}"
+        happens = [float(row["invalid_rate"]) > 0 for row in worst]
+        outcome = "holds" if all(happens) else "holds in part" if any(happens) else "does not hold"
+        yield owner, outcome, _invalid_shares(worst)
+
+
+def dm_is_never_invalid(rows: list[Row]) -> Iterator[Ruling]:
+    """One invalid gradient refutes a "never"."""
+    for prefix, owner in networks(rows):
+        worst = _most_invalid(rows, [prefix + DM])
+        never = all(float(row["invalid_rate"]) == 0 for row in worst)
+        yield owner, "holds" if never else "does not hold", _invalid_shares(worst)
+
+
+def _most_invalid(rows: list[Row], auctions: list[str]) -> list[Row]:
+    """For each auction the row with the largest share of invalid gradients."""
+    of_each = [[row for row in rows if row["auction"] == name] for name in auctions]
+    return [max(each, key=lambda row: float(row["invalid_rate"])) for each in of_each if each]
+
+
+def _invalid_shares(worst: list[Row]) -> str:
+    shares = "; ".join(
+        f"{row['auction']} {row['invalid_rate']:.2%} ({row['market']}, {row['rule']}, "
+        f"factor {row['budget_factor']:g})"
+        if row["invalid_rate"]
+        else f"{row['auction']} 0 (at most {row['invalid_rate_high']:.1%} by its interval)"
+        for row in worst
+    )
+    return f"largest share of invalid gradients anywhere: {shares}"
 
 
 def opt_aggr_always_saves(rows: list[Row]) -> Iterator[Ruling]:
@@ -152,7 +163,9 @@ def opt_aggr_always_saves(rows: list[Row]) -> Iterator[Ruling]:
             ends = f"{min(of_dm):.1%} to {max(of_dm):.1%}"
             ranges.append(f"{DM}, trained for each rule apart: {ends} ({owner})")
     evidence = joined(ranges, "rule but one")
-    yield "", outcome_of_differences(savings, "saving"), evidence
+    signs = signs_of([is_positive(row, "saving") for row in savings])
+    counts = f"; {signs.count(1)} of {len(signs)} settings save, {signs.count(-1)} lose{APART}"
+    yield "", outcome_of(signs, always=True), evidence + counts
 
 
 def dm_is_more_accurate(rows: list[Row]) -> Iterator[Ruling]:
@@ -167,8 +180,8 @@ def dm_is_more_accurate(rows: list[Row]) -> Iterator[Ruling]:
             (interval(row, "over_baseline", "market", "rule") for row in rivals),
             f"{NO_RIVAL} on two seeds",
         )
-        outcome = outcome_of_differences(rivals, "over_baseline", sign=-1)
-        yield owner, outcome, f"their accuracy minus its own, paired: {differences}"
+        outcome = outcome_of(signs_of([is_negative(row, "over_baseline") for row in rivals]))
+        yield owner, outcome, f"their accuracy minus its own, paired: {differences}{APART}"
 
 
 def opt_aggr_is_more_accurate(rows: list[Row]) -> Iterator[Ruling]:
@@ -178,8 +191,8 @@ def opt_aggr_is_more_accurate(rows: list[Row]) -> Iterator[Ruling]:
     differences = joined(
         (interval(row, "over_last_rule", "market") for row in paired), "opt-aggr on two seeds"
     )
-    evidence = f"accuracy under OptAggr minus under ConvlAggr, paired: {differences}"
-    yield "", outcome_of_differences(paired, "over_last_rule"), evidence
+    evidence = f"accuracy under OptAggr minus under ConvlAggr, paired: {differences}{APART}"
+    yield "", outcome_of(signs_of([is_positive(row, "over_last_rule") for row in paired])), evidence
 
 
 def more_levels_help(rows: list[Row]) -> Iterator[Ruling]:
@@ -193,13 +206,13 @@ def more_levels_help(rows: list[Row]) -> Iterator[Ruling]:
         "ir_violation": "IR violation",
     }
     changes: list[str] = []
-    signs: list[int] = []
+    comparisons: list[Comparison] = []
     for market, in_market in by_market(rows).items():
         first = in_market[0]
         least = STILL_BUYS * first["privacy_bought"]
         idle = [row for row in in_market if row["privacy_bought"] < least]
         last = [row for row in in_market if row not in idle][-1]
-        signs += [below(last, first, key) for key in measures]
+        comparisons += [is_below(last, first, key) for key in measures]
         parts = [f"{label} {first[key]:.3g} to {last[key]:.3g}" for key, label in measures.items()]
         parts.append(
             f"privacy bought {first['privacy_bought']:.0%} to {last['privacy_bought']:.0%}"
@@ -210,14 +223,13 @@ def more_levels_help(rows: list[Row]) -> Iterator[Ruling]:
                 f"{row['privacy_bought']:.1%} at M = {row['levels']}" for row in idle
             )
             changes.append(f"left out, since they buy less than half of that: {shares}")
-    note = " (only intervals that lie apart count as a change)"
-    yield "", outcome_of_signs(signs), "; ".join(changes) + note
+    yield "", outcome_of(signs_of(comparisons)), "; ".join(changes) + APART
 
 
 def dm_is_most_truthful(rows: list[Row]) -> Iterator[Ruling]:
     metrics = {"as_published": "by the metric as published", "probe": "by the probe"}
     for prefix, owner in networks(rows):
-        signs, comparisons = [], []
+        comparisons, numbers = [], []
         for key, label in metrics.items():
             for market, in_market in by_market(measured(rows, key)).items():
                 places = cells(in_market, "auction", "rule")
@@ -230,13 +242,13 @@ def dm_is_most_truthful(rows: list[Row]) -> Iterator[Ruling]:
                 if dm is None or not rivals:
                     continue
                 best = min(rivals, key=lambda row: float(row[key]))
-                signs.append(below(dm, best, key))
-                comparisons.append(
+                comparisons.append(is_below(dm, best, key))
+                numbers.append(
                     f"{dm[key]:.3f} against {best[key]:.3f} of {best['auction']} "
                     f"({market}, {label})"
                 )
-        evidence = joined(comparisons, NO_RIVAL)
-        yield owner, outcome_of_signs(signs), evidence + APART
+        evidence = joined(numbers, NO_RIVAL)
+        yield owner, outcome_of(signs_of(comparisons)), evidence + APART
 
 
 def published_regret_is_what_it_is(rows: list[Row]) -> Iterator[Ruling]:
@@ -298,10 +310,10 @@ CLAIMS: dict[str, tuple[tuple[str, Judge], ...]] = {
     ),
     "invalid-gradients": (
         (
-            "RegretNet and M-RegretNet sample invalid gradients, DM-RegretNet never does "
-            "({networks})",
-            dm_is_always_valid,
+            "RegretNet and M-RegretNet sample invalid gradients ({networks})",
+            lotteries_are_invalid_at_times,
         ),
+        ("DM-RegretNet never samples an invalid gradient ({networks})", dm_is_never_invalid),
     ),
     "aggregation": (
         (

@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from flmarket_sim import aggregation
 from flmarket_sim.auctions.auction import records_sold
@@ -16,7 +15,7 @@ from flmarket_sim.owners.population import draw_profiles
 from flmarket_sim.paper.paper_market import PaperMarket, in_panels, rule_name
 from flmarket_sim.paper.paper_study import PaperStudy
 from flmarket_sim.scenario.model import Scenario
-from flmarket_sim.statistics import Estimate, estimate, from_seeds
+from flmarket_sim.statistics import UNKNOWN, Estimate, estimate, share_estimate
 from flmarket_sim.studies.study import Count, Factors, Finding, Plot, Row, Work, spread
 
 Floats = NDArray[np.float64]
@@ -63,7 +62,7 @@ class ErrorByBudget(PaperStudy):
         market, factor = PaperMarket.model_validate(work["market"]), work["factor"]
         clip = scenario.privacy.clip
         truth = draw_profiles(market.of(scenario), work["profiles"], seed=scenario.seed + 1)
-        budget = factor * truth.total_value()
+        population, budget = truth.population, factor * truth.total_value()
         bids = truth.bids(scenario.market.levels)
         floor = first_best(truth, budget, clip).error_bound
         place = {"budget_factor": factor, "profiles": len(floor)}
@@ -78,14 +77,15 @@ class ErrorByBudget(PaperStudy):
             paid = outcome.payment.sum(axis=1) / budget
             cost = truth.value(loss, records_sold(outcome, bids)).sum(axis=1) / budget
             row: Row = {"market": market.name, "auction": name, "rule": rule} | place
-            row |= _error_columns(error, floor)
+            row |= _error_columns(error, floor, population)
             row |= {"spent_share": float(paid.mean()), "cost_share": float(cost.mean())}
-            rows.append(row | spread("surplus_share", from_seeds(paid - cost)))
+            rows.append(row | spread("surplus_share", estimate(paid - cost, population)))
         for row in rows:
             last = errors.get((row["auction"], work["rules"][-1]))
-            row |= spread("saving", _saving(errors[row["auction"], row["rule"]], last))
+            error = errors[row["auction"], row["rule"]]
+            row |= spread("saving", _saving(error, last, population))
         best = {"market": market.name, "auction": FIRST_BEST} | place
-        best |= spread("error_bound", from_seeds(floor))
+        best |= spread("error_bound", estimate(floor, population))
         best |= {"capped_error": float(floor.mean()), "invalid_rate": 0.0}
         return rows + [best | {"rule": rule} for rule in work["rules"]]
 
@@ -125,24 +125,20 @@ class ErrorByBudget(PaperStudy):
         return f"{market}, {self.rules[0]}, {measure} (mean over the budget factors): {order}"
 
 
-def _error_columns(error: Floats, floor: Floats) -> Row:
+def _error_columns(error: Floats, floor: Floats, population: NDArray[np.int64]) -> Row:
     """The columns of error bounds (K,) beside the first-best errors (K,) of the same markets."""
     valid = np.isfinite(error)
-    row: Row = spread("error_bound", from_seeds(error[valid]))
-    row |= spread("error_over_first_best", estimate(error[valid], weights=floor[valid]))
+    row: Row = spread("error_bound", estimate(error, population))
+    row |= spread("error_over_first_best", estimate(error, population, floor))
     row["capped_error"] = float(np.where(valid, np.minimum(error, CEILING), CEILING).mean())
-    return row | spread("invalid_rate", _share(int((~valid).sum()), len(valid)))
+    return row | spread("invalid_rate", share_estimate(~valid, population))
 
 
-def _saving(error: Floats, under_last_rule: Floats | None) -> Estimate:
+def _saving(
+    error: Floats, under_last_rule: Floats | None, population: NDArray[np.int64]
+) -> Estimate:
     if under_last_rule is None:
-        return from_seeds(np.full(0, np.nan))
+        return UNKNOWN
     valid = np.isfinite(error) & np.isfinite(under_last_rule)
-    return from_seeds(1 - error[valid] / under_last_rule[valid])
-
-
-def _share(count: int, total: int) -> Estimate:
-    """A share with its Clopper-Pearson 95 % interval."""
-    low = float(betaincinv(count, total - count + 1, 0.025)) if count else 0.0
-    high = float(betaincinv(count + 1, total - count, 0.975)) if count < total else 1.0
-    return Estimate(count / total, low, high)
+    ratio = np.divide(error, under_last_rule, out=np.full_like(error, np.nan), where=valid)
+    return estimate(1 - ratio, population)

@@ -1,4 +1,9 @@
-"""Verdicts on claims: how intervals decide whether a claim holds, and what the evidence says."""
+"""Verdicts on claims: which comparisons decide whether a claim holds, and what the evidence says.
+
+A claim rests on many comparisons. Each has two p-values, for and against the claim, from the
+intervals of the two means. Holm's procedure decides over all of them together, so the chance that
+any comparison of a claim counts by accident is at most 5 %.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flmarket_sim.paper.paper_market import PUBLISHED
+from flmarket_sim.statistics import Estimate, holm, p_below
 
 Row = dict[str, Any]
 RIVALS = ("regretnet", "m-regretnet")
@@ -34,34 +40,54 @@ class NotAsked(Exception):
     """The rows hold nothing about a claim, because the study left it out."""
 
 
-def outcome_of(better: int, worse: int, total: int) -> str:
-    """The outcome of `total` comparisons, of which so many speak for and against the claim.
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison that a claim rests on, by the p-values of two hypotheses.
 
-    A comparison counts if the interval of a difference leaves out 0, or if two intervals lie apart.
+    supports      p-value of "the claim's direction is wrong": a small one supports the claim
+    contradicts   p-value of "the claim's direction is right": a small one contradicts it
     """
+
+    supports: float
+    contradicts: float
+
+
+def is_below(row: Row, rival: Row, key: str) -> Comparison:
+    """The comparison of a claim that the mean `key` is lower in `row` than in `rival`."""
+    first, second = _estimate(row, key), _estimate(rival, key)
+    return Comparison(p_below(first, second), p_below(second, first))
+
+
+def is_positive(row: Row, key: str) -> Comparison:
+    """The comparison of a claim that the difference `key` is positive."""
+    zero, difference = Estimate(0.0, 0.0, 0.0), _estimate(row, key)
+    return Comparison(p_below(zero, difference), p_below(difference, zero))
+
+
+def is_negative(row: Row, key: str) -> Comparison:
+    opposite = is_positive(row, key)
+    return Comparison(opposite.contradicts, opposite.supports)
+
+
+def signs_of(comparisons: list[Comparison]) -> list[int]:
+    """1 where a comparison supports the claim, -1 where it contradicts it, else 0, by Holm."""
+    both = [p for each in comparisons for p in (each.supports, each.contradicts)]
+    counts = holm(both)
+    return [int(counts[k]) - int(counts[k + 1]) for k in range(0, len(both), 2)]
+
+
+def outcome_of(signs: list[int], always: bool = False) -> str:
+    """The outcome of a claim's comparisons. A claim of "always" fails by a single one."""
+    better, worse = signs.count(1), signs.count(-1)
     if worse:
-        return "holds in part" if better else "does not hold"
+        return "holds in part" if better and not always else "does not hold"
     if not better:
         return "cannot be told apart"
-    return "holds" if better == total else "holds in part"
+    return "holds" if better == len(signs) else "holds in part"
 
 
-def outcome_of_signs(signs: list[int]) -> str:
-    return outcome_of(signs.count(1), signs.count(-1), len(signs))
-
-
-def outcome_of_differences(rows: list[Row], key: str, sign: int = 1) -> str:
-    """The claim says that the difference `key` is positive (sign 1) or negative (-1)."""
-    above = sum(row[f"{key}_low"] > 0 for row in rows)
-    below = sum(row[f"{key}_high"] < 0 for row in rows)
-    return outcome_of(*((above, below) if sign > 0 else (below, above)), len(rows))
-
-
-def below(row: Row, rival: Row, key: str) -> int:
-    """1 if the row's interval lies below the rival's, -1 if it lies above, else 0."""
-    return int(row[f"{key}_high"] < rival[f"{key}_low"]) - int(
-        row[f"{key}_low"] > rival[f"{key}_high"]
-    )
+def _estimate(row: Row, key: str) -> Estimate:
+    return Estimate(row[key], row[f"{key}_low"], row[f"{key}_high"])
 
 
 def interval(row: Row, key: str, *places: str) -> str:

@@ -31,7 +31,13 @@ from flmarket_sim.studies.study import (
 class RestPoint:
     """Iterated best response until no owner gains more than `threshold`.
 
-    The study compares the error at rest with the error under truthful reports.
+    The study compares the error where owners end with the error under truthful reports.
+
+    rest, cycle, unsettled   markets in which nobody gains any more, in which reports come round
+                             again, and in which neither has happened after `max_sweeps` sweeps
+    error_ratio_at_rest      error of the true data over that under truth, in the markets at rest
+    error_ratio, *_end       the same, and other measures, over all markets where they ended
+    valid, valid_at_rest     markets with a valid gradient before and after, of all and at rest
     """
 
     name = "rest-point"
@@ -54,7 +60,6 @@ class RestPoint:
     def measure(scenario: Scenario, work: Work) -> list[Row]:
         auction = named(work["auction"])
         truth, budget = markets(scenario, work["profiles"])
-        population = truth.population
         rule, clip = scenario.aggregation.name, scenario.privacy.clip
         rest = best_response_dynamics(
             auction,
@@ -69,42 +74,57 @@ class RestPoint:
         before = effects_of(auction, truth, truth.bids(scenario.market.levels), budget, rule, clip)
         after = effects_of(auction, truth, rest.reports, budget, rule, clip)
         valid = np.isfinite(before.error_bound) & np.isfinite(after.bound_of_data)
+        at_rest = rest.ending == REST
         bound_of_data = np.where(valid, after.bound_of_data, np.nan)
         row: Row = {
             "auction": work["auction"],
             "markets": work["profiles"],
-            "rest": int((rest.ending == REST).sum()),
+            "rest": int(at_rest.sum()),
             "cycle": int((rest.ending == CYCLE).sum()),
             "unsettled": int((rest.ending == UNSETTLED).sum()),
-            "settled": int((valid & (rest.ending != UNSETTLED)).sum()),
+            "valid": int(valid.sum()),
+            "valid_at_rest": int((valid & at_rest).sum()),
             "sweeps": float(rest.sweeps.mean()),
             "liars": float(rest.moved.mean()),
-            "invalid_at_rest": float((~np.isfinite(after.error_bound)).mean()),
+            "invalid_at_end": float((~np.isfinite(after.error_bound)).mean()),
         }
-        row |= spread(
-            "error_truth", estimate(np.where(valid, before.error_bound, np.nan), population)
-        )
-        row |= spread(
-            "error_rest", estimate(np.where(valid, after.error_bound, np.nan), population)
-        )
-        row |= spread("bound_of_data_rest", estimate(bound_of_data, population))
-        row |= spread("error_ratio", estimate(bound_of_data, population, before.error_bound))
-        row |= spread("surplus_truth", estimate(before.surplus / budget, population))
-        row |= spread("surplus_rest", estimate(after.surplus / budget, population))
-        row |= spread("spent_rest", estimate(after.spent / budget, population))
+        only_rest = np.where(at_rest, bound_of_data, np.nan)
+        for key, values, weights in (
+            ("error_truth", np.where(valid, before.error_bound, np.nan), None),
+            ("error_end", np.where(valid, after.error_bound, np.nan), None),
+            ("bound_of_data_end", bound_of_data, None),
+            ("error_ratio", bound_of_data, before.error_bound),
+            ("error_ratio_at_rest", only_rest, before.error_bound),
+            ("surplus_truth", before.surplus / budget, None),
+            ("surplus_end", after.surplus / budget, None),
+            ("spent_end", after.spent / budget, None),
+        ):
+            row |= spread(key, estimate(values, truth.population, weights))
         return [row]
 
     def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
         rows = [row for task in results for row in task]
-        kinds = {"truthful": "error_truth", "liars at rest": "bound_of_data_rest"}
+        kinds = {"truthful": "error_truth", "where liars end": "bound_of_data_end"}
         plot = Plot("auction", "error", "owners", "", "mean error bound", bars=True)
         sentences = [_sentence(row, self.max_sweeps) for row in rows]
         return Finding(rows, plot, sentences, melted(rows, "error", "owners", kinds))
 
 
 def _sentence(row: Row, max_sweeps: int) -> str:
+    if row["valid_at_rest"]:
+        at_rest = (
+            f"the error there is {row['error_ratio_at_rest']:.2f} times that under truth "
+            f"({row['valid_at_rest']} markets with a valid gradient)"
+        )
+    else:
+        at_rest = "no error at rest can be given"
+    everywhere = (
+        f"{row['error_ratio']:.2f} times"
+        if row["valid"]
+        else "unknown, for want of valid gradients"
+    )
     return (
-        f"{row['auction']}: {row['rest']} of {row['markets']} markets rest, {row['cycle']} cycle, "
-        f"{row['unsettled']} are unsettled after {max_sweeps} sweeps; the error is "
-        f"{row['error_ratio']:.2f} times that under truth ({row['settled']} settled)"
+        f"{row['auction']}: {row['rest']} of {row['markets']} markets come to rest; {at_rest}. "
+        f"{row['cycle']} cycle, {row['unsettled']} are unsettled after {max_sweeps} sweeps; over "
+        f"all {row['valid']} markets with valid gradients, settled or not, it is {everywhere}"
     )

@@ -1,28 +1,36 @@
 """The tables and figures of docs/findings.md.
 
 `python -m docs.findings [NAME...] [--authors DIR]` runs studies of scenarios/studies/. Each study
-goes to docs/findings/NAME.png and .json, and its table between the marks of the page. --authors
-names the directory of the weights that the paper's authors published; two studies measure them.
+goes to docs/findings/NAME.png and .json, its table between the marks of the page, and its numbers
+into the page's sentences (`docs.page_numbers`). Finished tasks are kept in runs/findings: a stopped
+command continues there. --authors names the directory of the weights that the paper's authors
+published; two studies measure them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import re
-import shutil
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
-import pyarrow.parquet as pq
-
+from docs import page_numbers
+from flmarket_sim.auctions.auction_name import AuctionName
+from flmarket_sim.experiments.store import FileStore
+from flmarket_sim.experiments.worker_processes import Processes
+from flmarket_sim.report import figures
 from flmarket_sim.report.study_folder import cells_of
+from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.scenario.scenario_file import load_scenario
+from flmarket_sim.studies.study_run import TASKS, find_out
 
 HERE = Path(__file__).parent
 PAGE, RESULTS = HERE / "findings.md", HERE / "findings"
+KEPT = HERE.parent / "runs" / "findings"
 PUBLISHED = {
     "dm-reg_opt_nslkdd_iid.pt": "dm-regretnet",
     "8-reg_nslkdd_iid.pt": "m-regretnet",
@@ -77,45 +85,57 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 
 
-def run(name: str, authors: Path | None) -> None:
-    """Runs a study, and stores its figure, its rows for people and its sentences."""
+def scenario_of(name: str, authors: Path | None) -> Scenario | None:
+    """The scenario of a study; None if it needs the published weights, and they are not there."""
     scenario, published = STUDIES[name]
     settings: list[str] = []
     if published:
         if authors is None:
-            print(f"{name}: skipped, it needs --authors DIR")
-            return
+            return None
         files = [
             (file, mechanism)
             for file, mechanism in PUBLISHED.items()
             if scenario == "published-regret" or "dm" in mechanism
         ]
         listed = ", ".join(json.dumps(f"{mechanism}@{authors / file}") for file, mechanism in files)
-        settings = ["--set", f"study.auctions=[{listed}]"]
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "out"
-        command = [
-            str(Path(sys.executable).with_name("flmarket")),
-            "study",
-            f"scenarios/studies/{scenario}.toml",
-            *settings,
-        ]
-        print(f"{name} ...", flush=True)
-        began = time.perf_counter()
-        subprocess.run(
-            [*command, "--out", str(out)], check=True, cwd=HERE.parent, stdout=subprocess.DEVNULL
-        )
-        seconds = round(time.perf_counter() - began, 1)
-        facts = json.loads((out / "study.json").read_text())
-        rows = cells_of(pq.read_table(out / "rows.parquet").to_pylist())
-        RESULTS.mkdir(exist_ok=True)
-        shutil.copy(out / "figure.png", RESULTS / f"{name}.png")
-        named = [re.sub(r"@\S*/([^/\s]+)\.pt", r"@\1", sentence) for sentence in facts["sentences"]]
-        result = {"seconds": seconds, "sentences": named, "rows": rows}
-        (RESULTS / f"{name}.json").write_text(
-            json.dumps(result, indent=1, ensure_ascii=False) + "\n"
-        )
-        print(f"{name}: {seconds} s")
+        settings = [f"study.auctions=[{listed}]"]
+    return load_scenario(HERE.parent / f"scenarios/studies/{scenario}.toml", settings)
+
+
+def run(name: str, authors: Path | None, store: FileStore, workers: int) -> None:
+    """Runs a study, and stores its figure, its rows and its sentences."""
+    scenario = scenario_of(name, authors)
+    if scenario is None:
+        print(f"{name}: skipped, it needs --authors DIR")
+        return
+    began = time.perf_counter()
+    finding = find_out(
+        scenario,
+        crew=Processes(workers),
+        store=store,
+        progress=lambda done, total: print(
+            f"\r{name}: {done} of {total} tasks", end="", flush=True
+        ),
+    )
+    seconds = round(time.perf_counter() - began)
+    rows, drawn = (
+        [row | {"auction": AuctionName.parse(row["auction"]).label} for row in unnamed]
+        for unnamed in (finding.rows, finding.drawn or finding.rows)
+    )
+    RESULTS.mkdir(exist_ok=True)
+    figures.draw(drawn, finding.plot, RESULTS / f"{name}.png")
+    sentences = [re.sub(r"@\S*/([^/\s]+)\.pt", r"@\1", each) for each in finding.sentences]
+    result = {"sentences": sentences, "intervals": finding.intervals}
+    result["rows"] = [{key: _rounded(value) for key, value in row.items()} for row in rows]
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    print(f"\r{name}: {seconds} s                    ")
+
+
+def _rounded(value: Any) -> Any:
+    """Six significant digits; a number that is not finite has no place in JSON."""
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
 def by_budget(rows: list[dict[str, str]]) -> list[dict[str, str]]:
@@ -133,9 +153,9 @@ def by_budget(rows: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def table(name: str) -> str:
-    """A study's rows in Markdown, with its seconds below."""
+    """A study's rows in Markdown, and what its intervals are of."""
     result = json.loads((RESULTS / f"{name}.json").read_text())
-    rows = result["rows"]
+    rows = cells_of(result["rows"])
     if name.startswith("learners"):  # the last block of rounds of each
         last = {(row["auction"], row["behaviour"]): row for row in rows}
         rows = list(last.values())
@@ -144,13 +164,13 @@ def table(name: str) -> str:
     heads = COLUMNS.get(STUDIES[name][0], tuple(rows[0]))
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     lines += ["| " + " | ".join(row[head] for head in heads) + " |" for row in rows]
-    return "\n".join(lines) + f"\n\n({result['seconds']:.0f} s)"
+    return "\n".join(lines) + f"\n\n{result['intervals']}"
 
 
 def page(text: str) -> str:
     """The page, with every marked table made from the stored results."""
     marks = re.compile(
-        r"(<!-- made by docs\.findings: ([\w-]+) -->\n)(?:(?!<!-- ).*\n)*(<!-- end -->)"
+        r"(<!-- made by: docs\.findings ([\w-]+) -->\n)(?:(?!<!-- ).*\n)*(<!-- end -->)"
     )
     return marks.sub(lambda mark: f"{mark[1]}{table(mark[2])}\n{mark[3]}", text)
 
@@ -161,11 +181,15 @@ if __name__ == "__main__":
     parser.add_argument(
         "--authors", type=Path, help="directory of the authors' published .pt files"
     )
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
         "--page", action="store_true", help="only put the stored tables into the page"
     )
     arguments = parser.parse_args()
-    for name in [] if arguments.page else arguments.names or STUDIES:
-        run(name, None if arguments.authors is None else arguments.authors.resolve())
-    if PAGE.exists():
-        PAGE.write_text(page(PAGE.read_text()))
+    authors = None if arguments.authors is None else arguments.authors.resolve()
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with FileStore(KEPT / TASKS) as store:
+        for name in [] if arguments.page else arguments.names or STUDIES:
+            run(name, authors, store, arguments.workers)
+    PAGE.write_text(page(PAGE.read_text()))
+    PAGE.write_text(page_numbers.page(PAGE.read_text()))

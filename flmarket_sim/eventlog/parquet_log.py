@@ -25,6 +25,7 @@ from flmarket_sim.eventlog.log import event_count
 from flmarket_sim.eventlog.pending_events import Block, PendingEvents, PendingTable
 from flmarket_sim.eventlog.record import Integers, Record
 from flmarket_sim.eventlog.schema import KINDS
+from flmarket_sim.owners.family_table import FAMILIES
 from flmarket_sim.storage.atomic_files import disk_error, write_whole
 
 EVENTS_PER_PART = 2**20  # of all kinds together
@@ -41,11 +42,15 @@ class ParquetLog:
     """
 
     def __init__(
-        self, folder: Path, buyers: tuple[str, ...], behaviours: tuple[str, ...] = ()
+        self,
+        folder: Path,
+        buyers: tuple[str, ...],
+        behaviours: tuple[str, ...] = (),
+        families: tuple[str, ...] = FAMILIES,
     ) -> None:
         self.folder = folder
         self.seq = self.flushed = self.safe = self.part = 0
-        self.pending = {kind: PendingEvents(kind, buyers, behaviours) for kind in KINDS}
+        self.pending = {kind: PendingEvents(kind, buyers, behaviours, families) for kind in KINDS}
         self.hashes = {kind: KindHash(pending.columns) for kind, pending in self.pending.items()}
         self.journal = Journal(folder)
         self.needed: int | None = None  # the journal that the checkpoint needs

@@ -58,8 +58,14 @@ class PendingEvents:
     `noted` is the number of batches that are in the journal.
     """
 
-    def __init__(self, kind: str, buyers: tuple[str, ...], behaviours: tuple[str, ...]) -> None:
-        self.columns = columns(kind, buyers, behaviours)
+    def __init__(
+        self,
+        kind: str,
+        buyers: tuple[str, ...],
+        behaviours: tuple[str, ...],
+        families: tuple[str, ...],
+    ) -> None:
+        self.columns = columns(kind, buyers, behaviours, families)
         self.schema = arrow_schema(kind, buyers, behaviours)
         self.singles: list[list[Any]] = []
         self.blocks: list[Block] = []

@@ -24,7 +24,7 @@ from flmarket_sim.eventlog.record import (
     column,
     labels,
 )
-from flmarket_sim.owners.valuation import FAMILIES
+from flmarket_sim.owners.family_table import FAMILIES
 
 SCHEMA_VERSION = 1
 BROKER = -1
@@ -274,10 +274,13 @@ KINDS: dict[str, tuple[Column, ...]] = {
 
 
 def columns(
-    kind: str, buyers: tuple[str, ...], behaviours: tuple[str, ...] = ()
+    kind: str,
+    buyers: tuple[str, ...],
+    behaviours: tuple[str, ...] = (),
+    families: tuple[str, ...] = FAMILIES,
 ) -> tuple[Column, ...]:
     """Envelope and payload of a kind, with the names that depend on the scenario filled in."""
-    names = {"buyer": buyers, "behaviour": behaviours}
+    names = {"buyer": buyers, "behaviour": behaviours, "family": families}
     return tuple(
         replace(c, names=names[c.name]) if c.name in names else c for c in ENVELOPE + KINDS[kind]
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from flmarket_sim.auctions.auction_name import AuctionName
+from flmarket_sim.owners.bids import Profiles
+from flmarket_sim.owners.family_table import named_codes
 
 PLUGIN = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*")  # module:Class
 
@@ -35,6 +38,13 @@ def array_contents(*arrays: NDArray[Any]) -> str:
     for array in arrays:
         digest.update(f"{array.dtype.str} {array.shape} ".encode() + array.tobytes())
     return digest.hexdigest()
+
+
+def profile_contents(truth: Profiles) -> str:
+    """A hash of profiles: families count by name, and plug-ins by what their files hold."""
+    names, positions = named_codes(truth.family)
+    arrays = array_contents(positions, truth.rate, truth.privacy_budget, truth.data_size)
+    return json.dumps([names, file_contents(names), arrays])
 
 
 def _texts(data: Any) -> Iterator[str]:

@@ -14,8 +14,9 @@ from flmarket_sim.market.behaviour_cast import HONEST
 from flmarket_sim.market.cohort_misreports import CohortMisreports, misreport
 from flmarket_sim.market.messages import ReportColumns
 from flmarket_sim.market.owner_draws import OwnerDraws
+from flmarket_sim.market.sale_value import size_shares
 from flmarket_sim.market.world import World
-from flmarket_sim.owners.valuation import STEP
+from flmarket_sim.owners.family_table import FAMILIES, STEP
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int8]
@@ -59,10 +60,10 @@ def make_reports(
         present = absence == PRESENT
         misreports = misreport(world, key, owners, truth, present, able, auction, money)
     if misreports is not None:
-        return _with_misreports(owners, absence, truth, spelled_out, misreports)
+        return _with_misreports(world, owners, absence, truth, spelled_out, misreports)
     people = world.population
     record = BidRecord(
-        family=people.family[owners],
+        family=world.logged_families(people.family[owners]),
         rate=people.rate[owners],
         privacy_budget=truth.privacy_budget,
         data_size=people.data_size[owners],
@@ -84,8 +85,9 @@ def _truthful_reports(
     people = world.population
     absence = np.where(draws.away, DropoutReason.AWAY, PRESENT).astype(np.int8)
     budget, values = people.privacy_budget[owners], world.truthful_values[owners]
-    spelled_out = None
-    if world.ledger.limited:
+    foreign = people.family[owners] >= len(FAMILIES)  # a log is read without its plug-ins
+    to_spell, limited = foreign, world.ledger.limited
+    if limited:
         left = world.ledger.remaining(owners)
         absence[(left <= SOLD_OUT * budget) & (absence == PRESENT)] = DropoutReason.LIFETIME_BUDGET
         capped = left < budget
@@ -93,7 +95,8 @@ def _truthful_reports(
         levels = np.arange(1, values.shape[1] + 1) / values.shape[1]
         values = people.value(owners[:, None], budget[:, None] * levels)
         # the value of a capped step owner is that of her whole budget
-        spelled_out = _as_lists(values, capped & (people.family[owners] == STEP))
+        to_spell = foreign | (capped & (people.family[owners] == STEP))
+    spelled_out = _as_lists(values, to_spell) if limited or foreign.any() else None
     return (
         absence,
         ReportColumns(values, budget, people.data_size[owners].astype(float)),
@@ -102,6 +105,7 @@ def _truthful_reports(
 
 
 def _with_misreports(
+    world: World,
     owners: Ints,
     absence: Codes,
     truth: ReportColumns,
@@ -114,9 +118,11 @@ def _with_misreports(
     values = _as_lists(columns.values, lying)
     if spelled_out is not None:
         values = np.where(lying, values, spelled_out[origin])
-    true_value = truth.values[origin, -1] * (misreports.true_size / truth.data_size[origin])
+    true_value = truth.values[origin, -1] * size_shares(
+        world.population, people, misreports.true_size, truth.data_size[origin]
+    )
     record = BidRecord(
-        family=misreports.family,
+        family=world.logged_families(misreports.family),
         rate=misreports.rate,
         privacy_budget=columns.privacy_budget,
         data_size=columns.data_size.astype(np.int64),

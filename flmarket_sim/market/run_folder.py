@@ -22,8 +22,8 @@ from flmarket_sim.eventlog.schema import KINDS, SCHEMA_VERSION
 from flmarket_sim.market import checkpoint
 from flmarket_sim.market.behaviour_cast import HONEST, Cast
 from flmarket_sim.market.ledger import Ledger
+from flmarket_sim.owners.family_table import FAMILIES, family_names, positions_among, present
 from flmarket_sim.owners.population import Population
-from flmarket_sim.owners.valuation import FAMILIES
 from flmarket_sim.scenario.model import Scenario, without_nulls
 from flmarket_sim.scenario.scenario_file import build_scenario
 from flmarket_sim.storage.atomic_files import DiskError, disk_error, write_parquet, write_text
@@ -268,10 +268,13 @@ def owners_table(people: Population, cast: Cast | None) -> pa.Table:
         if people.records_per_second is None
         else people.records_per_second
     )
+    named = sorted(family_names(present(people.family)).tolist())
+    families = tuple(dict.fromkeys([*FAMILIES, *named]))
+    family = positions_among(families, people.family)
     return pa.table(
         {
             "owner": pa.array(range(len(people)), pa.int32()),
-            "family": pa.DictionaryArray.from_arrays(people.family, list(FAMILIES)),
+            "family": pa.DictionaryArray.from_arrays(family, list(families)),
             "rate": people.rate,
             "privacy_budget": people.privacy_budget,
             "data_size": people.data_size,

@@ -1,7 +1,8 @@
 """What sales are truly worth to their owners. The market computes true values of sales here alone.
 
-The value of a sale is in proportion to the records that are sold, except for step owners: selling
-anything costs them the same, whatever they sell and under how many names. The functions multiply in
+The value of a sale is in proportion to the records that are sold (or to the size factor of the
+owner's family), except for step owners: selling anything costs them the same, whatever they sell
+and under how many names. The functions multiply in
 different orders. The last digit of logged values depends on the order, so it must not change.
 """
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.owners.population import Population
-from flmarket_sim.owners.valuation import STEP
+from flmarket_sim.owners.valuation import STEP, size_factor
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,7 +48,8 @@ def value_in_turn(
     value = _value_of_all_records(people, person, loss)
     if people.family[person] == STEP:
         return 0.0 if person in sellers else value
-    return value * records / float(people.data_size[person])
+    part, whole = _size_factors(people, person, records)
+    return value * part / whole
 
 
 def value_alone(people: Population, person: int, records: float, loss: float) -> float:
@@ -55,7 +57,21 @@ def value_alone(people: Population, person: int, records: float, loss: float) ->
     value = _value_of_all_records(people, person, loss)
     if people.family[person] == STEP:
         return value
-    return value * (records / float(people.data_size[person]))
+    part, whole = _size_factors(people, person, records)
+    return value * (part / whole)
+
+
+def size_shares(people: Population, persons: Ints, records: Floats, whole: Floats) -> Floats:
+    """(n,) the part of the value of `whole` records that falls on `records` of them."""
+    codes = people.family[persons]
+    return np.asarray(size_factor(codes, records) / size_factor(codes, whole))
+
+
+def _size_factors(people: Population, person: int, records: float) -> tuple[float, float]:
+    """The size factors of some records of a person, and of all that she has."""
+    codes = people.family[[person]]
+    whole = people.data_size[[person]].astype(float)
+    return float(size_factor(codes, np.array([records]))[0]), float(size_factor(codes, whole)[0])
 
 
 def _value_of_all_records(people: Population, person: int, loss: float) -> float:

@@ -28,7 +28,7 @@ from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.market.mail import failing
 from flmarket_sim.market.run_folder import RunFolder
 from flmarket_sim.market.world import World
-from flmarket_sim.owners.population import create_population
+from flmarket_sim.owners.population import create_population, named_families
 from flmarket_sim.plugins import registry
 from flmarket_sim.privacy import require_noise
 from flmarket_sim.randomness import Streams
@@ -82,7 +82,8 @@ def _carry_out(
     data: Dataset | None,
 ) -> Run:
     buyers = tuple(buyer.name for buyer in scenario.resolved_buyers())
-    log = ParquetLog(folder.path / "events", buyers, behaviour_labels(scenario))
+    families = named_families(scenario)
+    log = ParquetLog(folder.path / "events", buyers, behaviour_labels(scenario), families)
     try:
         with threadpool_limits(limits=1, user_api="blas"):  # sums in one order on any machine
             world = build_world(scenario, log, data, 0.0 if start is None else start.facts.time)

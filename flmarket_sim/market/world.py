@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import simpy
@@ -16,7 +16,8 @@ from flmarket_sim.market.behaviour_cast import Cast
 from flmarket_sim.market.bills import Bill
 from flmarket_sim.market.delays import Delay
 from flmarket_sim.market.ledger import Ledger
-from flmarket_sim.owners.population import Population, choose_bidders, draw_money
+from flmarket_sim.owners.family_table import positions_among
+from flmarket_sim.owners.population import Population, choose_bidders, draw_money, named_families
 from flmarket_sim.plugins import registry
 from flmarket_sim.privacy import Noise, create_noise
 from flmarket_sim.randomness import Purpose, Streams
@@ -66,6 +67,7 @@ class World:
         self.noise = create_noise(privacy.noise, privacy.clip, self.streams)
         self.truthful_values = self._truthful_values()
         self.cast = Cast(self.scenario, self.streams) if self.scenario.owners.behaviours else None
+        self._families = named_families(self.scenario)
         self._bidders: dict[int, tuple[int, Ints]] = {}
         self._money: dict[int, Floats] = {}
 
@@ -86,6 +88,10 @@ class World:
         if spec.factor is None:
             return money
         return money * float(self.truthful_values[self.bidders(buyer, round_number), -1].sum())
+
+    def logged_families(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Families as the log has them."""
+        return positions_among(self._families, codes)
 
     def delays(self, uniform: Floats) -> Floats:
         """The delays that the delay model makes, in seconds: finite and at least 0."""

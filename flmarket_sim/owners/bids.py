@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flmarket_sim.errors import InputError, shown
-from flmarket_sim.owners import valuation
+from flmarket_sim.owners.family_table import codes_of_names, family_codes, family_names, named_codes
 from flmarket_sim.owners.owner_types import OwnerTypes
 
 Floats = NDArray[np.float64]
@@ -42,7 +42,8 @@ def _matrix(name: str, values: ArrayLike, *, minimum: float, strict: bool = Fals
 class Profiles:
     """True types of the owners of K markets.
 
-    family          (K, n) names of `valuation.FAMILIES` (or their codes); kept as codes
+    family          (K, n) names of valuation families (or their codes); kept as codes, and pickled
+                    by name, because codes hold in one process only
     rate            (K, n) multiplies the family's value
     privacy_budget  (K, n) largest privacy loss the owner tolerates
     data_size       (K, n) records she owns
@@ -58,7 +59,7 @@ class Profiles:
 
     def __post_init__(self) -> None:
         fields: dict[str, Any] = {
-            "family": valuation.family_codes(self.family),
+            "family": family_codes(self.family),
             "rate": _matrix("rate", self.rate, minimum=0.0, strict=True),
             "privacy_budget": _matrix(
                 "privacy_budget", self.privacy_budget, minimum=0.0, strict=True
@@ -77,6 +78,12 @@ class Profiles:
                 )
         for name, array in fields.items():
             object.__setattr__(self, name, array)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"family": named_codes(self.family)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state | {"family": codes_of_names(state["family"])})
 
     def __repr__(self) -> str:
         markets, owners = self.shape
@@ -123,7 +130,7 @@ class Profiles:
             raise InputError(
                 f"market {k}, owner {i}: a privacy budget of {self.privacy_budget[k, i]:g} with "
                 f"rate {self.rate[k, i]:g} and {self.data_size[k, i]:g} records is worth more than "
-                f"any number ({valuation.FAMILIES[self.family[k, i]]} family)"
+                f"any number ({family_names(self.family[k, i])} family)"
             )
         return BidBatch(values, self.privacy_budget, self.data_size)
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flmarket_sim.owners import valuation
+from flmarket_sim.owners.family_table import NamedCodes, codes_of_names, named_codes
 from flmarket_sim.owners.valuation import Codes, Floats
 
 EXCEEDED = 1 + 1e-12  # times a privacy budget: a loss above this is more than the owner has
@@ -19,6 +20,9 @@ class OwnerTypes(NamedTuple):
     rate: Floats
     privacy_budget: Floats
     data_size: Floats
+
+    def __reduce__(self) -> Any:
+        return _types_by_name, (named_codes(self.family), *self[1:])
 
     def at(self, index: Any) -> OwnerTypes:
         """Some of the owners: any index of the columns."""
@@ -53,3 +57,8 @@ class OwnerTypes(NamedTuple):
         loss = np.asarray(budget)[..., None] * (np.arange(1, levels + 1) / levels)
         size = self.data_size if data_size is None else data_size
         return self.at((..., None)).value(loss, np.asarray(size)[..., None])
+
+
+def _types_by_name(family: NamedCodes, *columns: Floats) -> OwnerTypes:
+    """The types that were pickled in another process, where families had other codes."""
+    return OwnerTypes(codes_of_names(family), *columns)

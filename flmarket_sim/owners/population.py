@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.learning.partitions import deal
-from flmarket_sim.owners import valuation
 from flmarket_sim.owners.bids import Profiles
+from flmarket_sim.owners.family_table import FAMILIES, codes_of_names, family_codes, named_codes
 from flmarket_sim.owners.owner_types import OwnerTypes
 from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Purpose, Streams
@@ -39,6 +40,12 @@ class Population:
     def __len__(self) -> int:
         return len(self.rate)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"family": named_codes(self.family)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state | {"family": codes_of_names(state["family"])})
+
     def types(self, owners: Ints) -> OwnerTypes:
         """The true types of some owners, in the shape of `owners`."""
         size = self.data_size[owners].astype(float)
@@ -67,7 +74,7 @@ def create_population(
     if labels is not None:
         rows, offsets = deal(labels, counts, rng)
     types = streams.generator(Purpose.TYPES)
-    choices = valuation.family_codes(list(owners.families))
+    choices = family_codes(list(owners.families))
     family = choices[types.integers(0, len(choices), owners.count)]
     rate = types.uniform(*owners.rate, owners.count)
     privacy_budget = types.uniform(*owners.privacy_budget, owners.count)
@@ -75,6 +82,14 @@ def create_population(
     if owners.records_per_second is not None:
         speed = streams.generator(Purpose.SPEED).uniform(*owners.records_per_second, owners.count)
     return Population(family, rate, privacy_budget, counts.sum(axis=1), speed, rows, offsets)
+
+
+def named_families(scenario: Scenario) -> tuple[str, ...]:
+    """The families that the log of a run can name: the built-in ones, and those that the scenario
+    gives its owners or lets them pretend."""
+    pretended = [spec.options.get("family") for spec in scenario.owners.behaviours]
+    named = [*FAMILIES, *scenario.owners.families, *(name for name in pretended if name)]
+    return tuple(dict.fromkeys(map(str, named)))
 
 
 def choose_bidders(

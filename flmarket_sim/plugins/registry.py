@@ -18,6 +18,7 @@ CONTRACTS: dict[
     "partition": ("partition", "partitions", ("name", "counts")),
     "delay": ("delay", "delays", ("name", "random", "seconds")),
     "behaviour": ("behaviour", "behaviours", ("name", "report")),
+    "family": ("valuation family", "families", ("name", "value", "loss_for_money")),
     "model": ("model", "models", ()),
     "study": ("study", "studies", ("name", "tasks", "measure", "conclude")),
 }
@@ -69,6 +70,13 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "coalition": "strategy.behaviours.coalition:Coalition",
         "false-names": "strategy.behaviours.false_names:FalseNames",
     },
+    "family": {
+        "linear": "owners.families:Linear",
+        "quadratic": "owners.families:Quadratic",
+        "sqrt": "owners.families:SquareRoot",
+        "exponential": "owners.families:Exponential",
+        "step": "owners.families:Step",
+    },
     "model": {"logistic": "learning.logistic:Logistic", "none": "learning.buyer_model:NoModel"},
     "study": {
         "misreport-gain": "studies.misreport_gain:MisreportGain",
@@ -101,6 +109,7 @@ datasets = KINDS["dataset"]
 partitions = KINDS["partition"]
 delays = KINDS["delay"]
 behaviours = KINDS["behaviour"]
+families = KINDS["family"]
 models = KINDS["model"]
 studies = KINDS["study"]
 
@@ -111,9 +120,10 @@ def register(kind: str) -> Callable[[PluginClass], PluginClass]:
     >>> @register("auction")
     ... class Lottery: ...
 
-    Kinds are auction, aggregation, dataset, partition, delay, behaviour, model and study. A class
-    without the attributes of its kind, and a name that is taken, are refused. Worker processes do
-    not see the registration: for them name the class as `module:Class`, or by an entry point.
+    Kinds are auction, aggregation, dataset, partition, delay, behaviour, family, model and study. A
+    class without the attributes of its kind, and a name that is taken, are refused. Worker
+    processes do not see the registration: for them name the class as `module:Class`, or by an entry
+    point.
     """
     if kind not in KINDS:
         hint = did_you_mean(str(kind), KINDS, ".")

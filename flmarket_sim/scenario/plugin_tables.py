@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pydantic
@@ -68,6 +68,8 @@ def plugin_problems(data: dict[str, Any]) -> Iterator[Problem]:
     if isinstance(owners, dict):
         partition = owners.get("partition")
         yield from _check_plugin(("owners", "partition"), partition, registry.partitions)
+        families = owners.get("families")
+        yield from _family_problems(families if isinstance(families, list | tuple) else ())
         behaviours = owners.get("behaviours")
         for i, behaviour in enumerate(behaviours if isinstance(behaviours, list) else ()):
             yield from _check_plugin(("owners", "behaviours", i), behaviour, registry.behaviours)
@@ -85,6 +87,16 @@ def plugin_problems(data: dict[str, Any]) -> Iterator[Problem]:
                 ("model", registry.models),
             ):
                 yield from _check_plugin((*path, key), table.get(key), known)
+
+
+def _family_problems(names: Sequence[Any]) -> Iterator[Problem]:
+    """Families have no options, so that their names stand alone."""
+    for i, name in enumerate(names):
+        if isinstance(name, str) and name:
+            try:
+                registry.families.create(name)
+            except InputError as error:
+                yield Problem(("owners", "families", i), str(error))
 
 
 def _check_plugin(path: PathKeys, table: Any, known: PluginKind) -> Iterator[Problem]:

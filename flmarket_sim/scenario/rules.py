@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterator
 from typing import Any, TypeGuard
 
+import numpy as np
+
 from flmarket_sim.errors import DataError, InputError
 from flmarket_sim.learning.partitions import ChecksCounts
 from flmarket_sim.plugins import registry
@@ -57,11 +59,20 @@ def bidders_are_owners(tables: Tables) -> Iterator[Problem]:
 def valuations_are_finite(tables: Tables) -> Iterator[Problem]:
     owners = _table(tables, "owners")
     families = owners.get("families", Owners().families)
-    budget = owners.get("privacy_budget", 0.0)
+    budget = owners.get("privacy_budget", list(Owners().privacy_budget))
     largest = budget[-1] if isinstance(budget, list) and budget else budget
-    exponential = isinstance(families, list | tuple) and "exponential" in families
+    exponential = _is_list(families) and "exponential" in families
     if exponential and _is_number(largest) and LARGEST_EXPONENTIAL < largest < math.inf:
         yield Problem(("owners", "privacy_budget"), TOO_EXPONENTIAL)
+    others = [name for name in families if _is_plugin(name)] if _is_list(families) else []
+    for name in others if _is_number(largest) and 0 < largest < math.inf else []:
+        worth = _worth(name, float(largest))
+        if worth is not None and not 0 <= worth < math.inf:
+            yield Problem(
+                ("owners", "privacy_budget"),
+                f"a privacy budget of {largest:g} is worth {worth:g} by the valuation family "
+                f"{name!r}; it must be worth a finite amount of at least 0",
+            )
 
 
 def shares_are_of_one_whole(tables: Tables) -> Iterator[Problem]:
@@ -142,6 +153,23 @@ def _list(tables: Tables, key: str) -> list[tuple[int, Tables]]:
     entries = tables.get(key)
     entries = entries if isinstance(entries, list) else []
     return [(i, entry) for i, entry in enumerate(entries) if isinstance(entry, dict)]
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    return isinstance(value, list | tuple)
+
+
+def _is_plugin(name: Any) -> bool:
+    """Whether a text names a family from elsewhere."""
+    return isinstance(name, str) and name not in registry.BUILT_IN["family"]
+
+
+def _worth(family: str, loss: float) -> float | None:
+    """What a family says a loss is worth; None where there is no such family, or it fails."""
+    try:
+        return float(registry.families.create(family).value(np.array([loss]))[0])
+    except Exception:  # foreign code; other checks name what is wrong with it
+        return None
 
 
 def _is_number(value: Any) -> TypeGuard[float]:

@@ -18,7 +18,7 @@ from flmarket_sim import aggregation
 from flmarket_sim.auctions import named
 from flmarket_sim.auctions.first_best import first_best
 from flmarket_sim.auctions.play import expected_utility, measured_against
-from flmarket_sim.experiments.content import array_contents, file_contents
+from flmarket_sim.experiments.content import array_contents, file_contents, profile_contents
 from flmarket_sim.experiments.task import task_key
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.population import draw_markets, draw_profiles
@@ -79,11 +79,10 @@ class EvaluationTask:
 
     @cached_property
     def key(self) -> str:
-        truth = self.truth
-        arrays = (*truth.types, truth.population, self.factor)
         facts = [self.auction, self.clip, self.rule, self.regret_profiles, self.seed]
         files = file_contents([self.auction, self.rule])
-        return task_key("evaluation", json.dumps([facts, files]), array_contents(*arrays))
+        arrays = (profile_contents(self.truth), array_contents(self.factor))
+        return task_key("evaluation", json.dumps([facts, files]), *arrays)
 
     @property
     def label(self) -> str:

@@ -12,24 +12,19 @@ from pydantic import Field
 
 from flmarket_sim.eventlog import sql
 from flmarket_sim.experiments.market_runs import auction_table, changed, ran
+from flmarket_sim.owners.family_table import family_codes
+from flmarket_sim.owners.owner_types import OwnerTypes
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import OVER_RUNS, from_seeds
 from flmarket_sim.studies.study import Auctions, Count, Finding, Names, Plot, Row, Work, spread
 
-# The price of a bid over the true value of what the bid offers, which may be less than all that
-# the owner has. An owner with several names counts once.
-PRICES = """
-WITH report AS (
-    SELECT bid.round, bid.value AS price, o.rate * bid.data_size * CASE o.family
-        WHEN 'linear' THEN 2 * bid.privacy_budget
-        WHEN 'quadratic' THEN bid.privacy_budget ** 2
-        WHEN 'sqrt' THEN 2 * sqrt(bid.privacy_budget)
-        WHEN 'exponential' THEN exp(bid.privacy_budget) - 1
-        ELSE o.privacy_budget * o.data_size / bid.data_size END AS worth,
-        bid.privacy_budget / bid.true_privacy_budget AS budget_share
-    FROM bid JOIN owners o ON o.owner = bid.sender WHERE bid.behaviour IS NOT NULL)
-SELECT round, avg(ln(price / worth)) AS log_factor, avg(budget_share) AS budget_share
-FROM report GROUP BY round ORDER BY round
+# Bids of owners with a behaviour beside their true types. An owner with several names counts once.
+BIDS = """
+SELECT bid.round, bid.value AS price, bid.privacy_budget, bid.data_size,
+    bid.privacy_budget / bid.true_privacy_budget AS budget_share,
+    o.family, o.rate, o.privacy_budget AS true_budget, o.data_size AS true_size
+FROM bid JOIN owners o ON o.owner = bid.sender WHERE bid.behaviour IS NOT NULL
+ORDER BY bid.seq
 """
 EARNED = """
 SELECT round, sum(utility) AS earned, sum(truthful_utility) AS honest
@@ -110,7 +105,8 @@ def _sentence(row: Row) -> str:
 def _blocks(folder: Path, rounds: int, blocks: int) -> Iterator[Row]:
     """The measures of a run in each block of its rounds."""
     prices, utilities, market = (
-        sql(folder, query).to_pydict() for query in (PRICES, EARNED, ROUNDS)
+        _prices(sql(folder, BIDS).to_pydict()),
+        *(sql(folder, query).to_pydict() for query in (EARNED, ROUNDS)),
     )
     for block in range(blocks):
         begin, end = block * rounds // blocks, (block + 1) * rounds // blocks
@@ -128,3 +124,23 @@ def _blocks(folder: Path, rounds: int, blocks: int) -> Iterator[Row]:
             "advantage": float(gained / part(market, "budget").sum()),
             "bound_of_data": float(bound.mean()) if len(bound) else float("nan"),
         }
+
+
+def _prices(bids: Columns) -> Columns:
+    """By round, the mean logarithm of the price of a bid over the true value of what the bid
+    offers, which may be less than all that the owner has, and the mean share of her privacy budget
+    that it offers."""
+    family = family_codes(np.array(bids["family"], str))
+    numbers = {name: np.array(bids[name], float) for name in bids if name != "family"}
+    truth = OwnerTypes(family, numbers["rate"], numbers["true_budget"], numbers["true_size"])
+    worth = truth.value(numbers["privacy_budget"], numbers["data_size"])
+    rounds, place, count = np.unique(numbers["round"], return_inverse=True, return_counts=True)
+
+    def mean(column: Any) -> list[Any]:
+        return (np.bincount(place, column, len(rounds)) / count).tolist()  # type: ignore[no-any-return]
+
+    return {
+        "round": rounds.tolist(),
+        "log_factor": mean(np.log(numbers["price"] / worth)),
+        "budget_share": mean(numbers["budget_share"]),
+    }

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from flmarket_sim.auctions import named
-from flmarket_sim.experiments.content import array_contents, file_contents
+from flmarket_sim.experiments.content import array_contents, file_contents, profile_contents
 from flmarket_sim.experiments.task import task_key
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.strategy.misreports import Floats
@@ -33,10 +33,10 @@ class ProbeTask:
 
     @cached_property
     def key(self) -> str:
-        truth, chunk = self.chunk.truth, self.chunk
-        arrays = (truth.family, truth.rate, truth.privacy_budget, truth.data_size, chunk.budget)
+        chunk = self.chunk
+        arrays = (profile_contents(chunk.truth), array_contents(chunk.budget))
         facts = [self.auction, file_contents(self.auction), chunk.seed, self.effort, self.levels]
-        return task_key("probe", json.dumps(facts), array_contents(*arrays))
+        return task_key("probe", json.dumps(facts), *arrays)
 
     @property
     def label(self) -> str:

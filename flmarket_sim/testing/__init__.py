@@ -1,7 +1,16 @@
-"""For authors of mechanisms: does an auction do what it says? Counterexamples are small markets
-that can be read."""
+"""For authors of mechanisms and valuations: does a plug-in do what it says? Counterexamples are
+small markets that can be read."""
 
 from flmarket_sim.testing.auction_audit import AuditReport, CheckFailed, Verdict, check_auction
 from flmarket_sim.testing.counterexample import Counterexample
+from flmarket_sim.testing.valuation_check import NotAValuation, check_valuation
 
-__all__ = ["AuditReport", "CheckFailed", "Counterexample", "Verdict", "check_auction"]
+__all__ = [
+    "AuditReport",
+    "CheckFailed",
+    "Counterexample",
+    "NotAValuation",
+    "Verdict",
+    "check_auction",
+    "check_valuation",
+]

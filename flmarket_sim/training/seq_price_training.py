@@ -19,14 +19,15 @@ from torch import Tensor, nn
 from flmarket_sim.aggregation.differentiable import error_bound_under
 from flmarket_sim.auctions.learned.price_network import PriceNetwork, Standing
 from flmarket_sim.errors import InputError
-from flmarket_sim.owners.valuation import EXPONENTIAL, QUADRATIC
+from flmarket_sim.owners.family_table import EXPONENTIAL, QUADRATIC, STEP
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.training.epochs import Trainer
-from flmarket_sim.training.type_space import Types, TypeSampler
+from flmarket_sim.training.type_space import Types, TypeSampler, plugin_families
 
 SEQ_PRICE = "seq-price"
 BIDDERS = (5, 7, 10, 15, 20, 30, 50)
 NOT_SOLD = 0.02  # privacy loss that stands for none, so that the slope of the error is a number
+PARTS = 8  # points on a piece of the curve, for families without a formula
 WORST = 60.0  # error bounds are cut here
 
 
@@ -185,7 +186,10 @@ def play(network: PriceNetwork, types: Types, temperature: float) -> tuple[Tenso
 
 
 class CurveOptions:
-    """Certified sizes: the owner's favourite point on each linear piece of the price curve."""
+    """Certified sizes: the owner's favourite point on each linear piece of the price curve.
+
+    Families from elsewhere have no formula for it: theirs is the best of `PARTS` points.
+    """
 
     def __init__(self, network: PriceNetwork, owners: Types) -> None:
         self.knots = network.knots(owners.rate.dtype)
@@ -196,6 +200,12 @@ class CurveOptions:
         self.end = torch.minimum(self.knots, owners.privacy_budget[..., None])
         self.at_end = owners.value(self.end) / owners.budget[:, None, None]
         self.closed = self.begin >= owners.privacy_budget[..., None]
+        self.foreign = bool(plugin_families(owners.family))
+        if self.foreign:
+            share = torch.arange(1, PARTS + 1, dtype=owners.rate.dtype) / PARTS
+            width = (self.end - self.begin).clamp(min=0.0)[..., None]
+            self.points = self.begin[:, None] + width * share  # (K, n, L, PARTS)
+            self.at_points = owners.value(self.points) / owners.budget[:, None, None, None]
 
     def of(self, i: int, standing: Standing) -> tuple[Tensor, Tensor, Tensor]:
         """(K, L) losses, payments in shares of the budget, utilities."""
@@ -213,6 +223,13 @@ class CurveOptions:
             scale * quadratic**2,
             torch.where(steep, scale * torch.expm1(exponential), self.at_end[:, i]),
         )
+        if self.foreign:
+            points, worth = self.points[:, i], self.at_points[:, i]
+            paid = slope[..., None] * (points - self.begin[:, None])
+            best = (paid.detach() - worth).argmax(-1, keepdim=True)
+            other = family > STEP
+            loss = torch.where(other, points.gather(-1, best)[..., 0], loss)
+            value = torch.where(other, worth.gather(-1, best)[..., 0], value)
         price = below + slope * (loss - self.begin)
         closed = self.closed[:, i]
         return (

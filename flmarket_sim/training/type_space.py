@@ -9,8 +9,12 @@ import torch
 from torch import Tensor
 
 from flmarket_sim.auctions.learned.level_outcome import ReportTensors
+from flmarket_sim.errors import InputError
+from flmarket_sim.owners.family_table import FAMILIES, STEP, family_of
 from flmarket_sim.owners.population import create_population
-from flmarket_sim.owners.valuation import STEP
+from flmarket_sim.owners.valuation import size_factor
+from flmarket_sim.owners.valuation_family import InTorch
+from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.scenario.model import Scenario
 
@@ -59,21 +63,45 @@ class Types(NamedTuple):
 
 
 def value(family: Tensor, rate: Tensor, size: Tensor, loss: Tensor, step_cost: Tensor) -> Tensor:
-    """The families of `valuation.py`, for tensors of one shape."""
+    """The valuations of `valuation.py`, for tensors of one shape."""
     sells = loss > 0
     # The slope of a root at 0 is not finite.
     root = torch.where(sells, torch.where(sells, loss, 1.0).sqrt(), 0.0)
     unit = torch.stack(
         [2 * loss, loss * loss, 2 * root, torch.expm1(loss), sells.to(loss.dtype)], dim=-1
     )
-    chosen = unit.gather(-1, family.long()[..., None])[..., 0]
+    chosen = unit.gather(-1, family.long().clamp(max=STEP)[..., None])[..., 0]
+    for code in plugin_families(family):
+        plugin = family_of(code)
+        assert isinstance(plugin, InTorch)  # see require_torch_forms
+        chosen = torch.where(family == code, plugin.torch_value(loss), chosen)
+        factor = size_factor(np.array(code, np.int8), size.detach().double().numpy())
+        size = torch.where(family == code, torch.from_numpy(factor).to(size.dtype), size)
     return torch.where(family == STEP, chosen * step_cost, rate * size * chosen)
+
+
+def plugin_families(family: Tensor) -> list[int]:
+    """The codes of families from elsewhere that occur."""
+    last = int(family.max()) if family.numel() else STEP
+    return [code for code in range(len(FAMILIES), last + 1) if bool((family == code).any())]
+
+
+def require_torch_forms(scenario: Scenario) -> None:
+    """Refuses a scenario with owners whose valuation cannot be computed on tensors."""
+    for name in scenario.owners.families:
+        if name not in FAMILIES and not isinstance(registry.families.create(name), InTorch):
+            raise InputError(
+                f"nothing can be trained with owners of the valuation family {name!r}: it has no "
+                "`torch_value(privacy_loss)`, its value on torch tensors. Add it, or leave the "
+                "family out of owners.families"
+            )
 
 
 class TypeSampler:
     """Fresh profiles of a scenario's market: batch `step` depends on seed and step alone."""
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
+        require_torch_forms(scenario)
         self.bidders = scenario.market.bidders
         self.budget = scenario.budget
         self.streams = Streams(seed)

@@ -10,7 +10,7 @@ import pytest
 import flmarket_sim as fm
 from flmarket_sim.plugins import registry
 from flmarket_sim.studies.study_run import find_out
-from flmarket_sim.testing import check_auction
+from flmarket_sim.testing import check_auction, check_valuation
 from tests.support.paths import ROOT
 from tests.support.profiles import random_profiles
 
@@ -41,7 +41,7 @@ def market(command, out, **overrides):
 
 def test_every_market_of_the_page_runs(tmp_path):
     runs = [command for command in COMMANDS if command.startswith("run ")]
-    assert len(runs) == 3
+    assert len(runs) == 4
     for number, command in enumerate(runs):
         path = market(command, tmp_path / str(number), rounds=3)
         assert fm.read_events(path, "round").num_rows == 3
@@ -130,3 +130,8 @@ def test_the_study_finds_less_error_with_more_bidders():
     errors = {(row["auction"], row["bidders"]): row["error"] for row in finding.rows}
     assert len(errors) == 4 and len(finding.sentences) == 2
     assert all(errors[name, 40] < errors[name, 5] for name, _ in errors)
+
+
+@pytest.mark.parametrize("family", ["Power", "PowerOfData"])
+def test_the_valuations_keep_their_contract(family):
+    check_valuation(f"power_valuation:{family}")

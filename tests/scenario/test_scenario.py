@@ -55,7 +55,7 @@ auction = { name = "posted-price", price = -1.0, prise = 2 }
         r"x.toml:4: auction.name: unknown auction 'al-in'; did you mean 'all-in'\?",
         r"x.toml:6: market.bidders: 200 owners are asked a round .* only 100",
         r"x.toml:7: market.delay: .*low \(3.0\) must not exceed high",
-        r"x.toml:9: owners.families\[1\]: must be one of linear, .*\(got 'cubic'\)",
+        r"x.toml:9: owners.families\[1\]: unknown valuation family 'cubic'. Known: exponential",
         r"x.toml:10: owners.accept: must be one of rational, always; did you mean 'always'\?",
         r"x.toml:15: buyers\[0\].model.learning_rat: 'logistic' has no such option; "
         r"did you mean 'learning_rate'\?",

@@ -270,7 +270,7 @@ counterfactual = "yes"
         r"x.toml:12: owners.behaviours\[2\].share: .*less than or equal to 1",
         r"x.toml:13: owners.behaviours\[2\].data_size: .*greater than 0",
         r"x.toml:14: owners.behaviours\[3\].share: is missing",
-        r"x.toml:16: owners.behaviours\[3\].family: .*'linear'",
+        r"x.toml:16: owners.behaviours\[3\].family: unknown valuation family 'cubic'",
         r"x.toml:17: owners.behaviours\[3\].from_round: .*greater than or equal to 0",
         r"x.toml:18: owners.behaviours\[4\]: there is no effort 'endless'",
         r"x.toml:23: market.counterfactual: .*boolean",

@@ -5,14 +5,25 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners import valuation
 from flmarket_sim.owners.owner_types import OwnerTypes
-from flmarket_sim.scenario.model import LARGEST_EXPONENTIAL, TOO_EXPONENTIAL, Family
+from flmarket_sim.plugins import registry
+from flmarket_sim.scenario.model import LARGEST_EXPONENTIAL, TOO_EXPONENTIAL
 from flmarket_sim.strategy.behaviours.behaviour import BehaviourReports, CohortView, Floats
 
+
+def _known(family: str) -> str:
+    try:
+        registry.families.create(family)
+    except InputError as error:
+        raise ValueError(str(error)) from None
+    return family
+
+
+FamilyName = Annotated[str, AfterValidator(_known)]
 Factor = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Part = Annotated[float, Field(gt=0, le=1)]
 
@@ -75,7 +86,7 @@ class Pretend:
 
     name = "pretend"
 
-    def __init__(self, family: Family, factor: Factor = 1.0) -> None:
+    def __init__(self, family: FamilyName, factor: Factor = 1.0) -> None:
         self.family, self.factor = family, factor
 
     def report(self, view: CohortView) -> BehaviourReports:

@@ -38,7 +38,10 @@ def read_scenario(run: str | os.PathLike[str]) -> Scenario:
         raise InputError(f"{run} is the view of {info['view']}, who does not know the scenario")
     if not isinstance(info.get("scenario"), dict):
         raise InputError(f"{where} does not describe a run; start again with `flmarket run`")
-    scenario = build_scenario(without_nulls(info["scenario"]), str(where))
+    tables = without_nulls(info["scenario"])
+    if info.get("repeatable") is False:
+        tables.pop("seed", None)  # beside hardened noise no seed may be given
+    scenario = build_scenario(tables, str(where))
     if scenario.digest() != info.get("scenario_sha256"):
         raise InputError(
             f"{where}: the scenario does not have the hash that is stored beside it; it was "

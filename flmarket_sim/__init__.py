@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from flmarket_sim.eventlog import (
         read_events,
         read_ledger,
+        read_model,
+        read_models,
         read_owners,
         read_run,
         sql,
         write_view,
     )
     from flmarket_sim.eventlog.run import Run
+    from flmarket_sim.learning.buyer_model import buyer_model
+    from flmarket_sim.learning.dataset import load_data
     from flmarket_sim.market.run_scenario import run
     from flmarket_sim.market.simulation import resume
     from flmarket_sim.owners.bids import BidBatch, Profiles
@@ -40,14 +44,18 @@ __all__ = [
     "Scenario",
     "aggregation",
     "auctions",
+    "buyer_model",
     "draw_markets",
     "draw_profiles",
+    "load_data",
     "load_scenario",
     "load_sweep",
     "paired_differences",
     "privacy",
     "read_events",
     "read_ledger",
+    "read_model",
+    "read_models",
     "read_owners",
     "read_run",
     "read_sweep",
@@ -66,13 +74,17 @@ _MODULES = {  # public name: the module that defines it, within this package
     "Profiles": "owners.bids",
     "Run": "eventlog.run",
     "Scenario": "scenario.model",
+    "buyer_model": "learning.buyer_model",
     "draw_markets": "owners.population",
     "draw_profiles": "owners.population",
+    "load_data": "learning.dataset",
     "load_scenario": "scenario.scenario_file",
     "load_sweep": "sweep.sweep_plan",
     "paired_differences": "sweep.paired_differences",
     "read_events": "eventlog",
     "read_ledger": "eventlog",
+    "read_model": "eventlog",
+    "read_models": "eventlog",
     "read_owners": "eventlog",
     "read_run": "eventlog",
     "read_sweep": "sweep.sweep_folder",

@@ -4,6 +4,7 @@ VIEW/
   run.json                 whose view, the public rules of the market, and for a buyer her own terms
   owners.parquet, ledger.parquet      of an owner: her own row
   events/kind=.../part-00000.parquet
+  models/...               the kept models that she was sent, and a buyer's own
 """
 
 from __future__ import annotations
@@ -22,11 +23,19 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from flmarket_sim.errors import InputError, shown
+from flmarket_sim.eventlog.model_files import FOLDER
 from flmarket_sim.eventlog.participants import Participant, parse_participant
 from flmarket_sim.eventlog.reader import event_files, read_part, read_run
 from flmarket_sim.eventlog.record import Role, Seen
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS
-from flmarket_sim.eventlog.visibility import columns_of_receiver, columns_of_sender, seen_by
+from flmarket_sim.eventlog.tables import TABLES, columns_of_owner
+from flmarket_sim.eventlog.view_models import write_models
+from flmarket_sim.eventlog.visibility import (
+    PARAMETERS_COME_WITH,
+    columns_of_receiver,
+    columns_of_sender,
+    seen_by,
+)
 from flmarket_sim.owners import valuation
 from flmarket_sim.owners.owner_types import OwnerTypes
 from flmarket_sim.storage.atomic_files import disk_error, write_parquet, write_text
@@ -86,13 +95,19 @@ def write_view(run: str | os.PathLike[str], who: str, out: str | Path) -> dict[s
             kind: _write_kind(files, out, kind, viewer, place, names, levels) for kind in KINDS
         }
         if viewer.role == Role.OWNER:
-            for table in ("owners.parquet", "ledger.parquet"):
-                if (run / table).exists():
-                    write_parquet(out / table, _own_row(run / table, viewer.number))
+            for table in TABLES:
+                if (path := run / f"{table}.parquet").exists():
+                    own = _own_row(path, viewer.number, columns_of_owner(table))
+                    write_parquet(out / path.name, own)
         view_info["log"] = {
             "events": sum(kinds.values()),
             "kinds": {kind: {"rows": rows} for kind, rows in kinds.items()},
         }
+        if (run / FOLDER).is_dir():
+            arrived = PARAMETERS_COME_WITH.get(viewer.role)
+            tables = [] if arrived is None else _groups(files, arrived)
+            if models := write_models(run, out, viewer, tables):
+                view_info["models"] = models
         write_text(out / "run.json", json.dumps(view_info, indent=2, ensure_ascii=False) + "\n")
     except OSError as error:
         raise disk_error(out, error) from error
@@ -274,8 +289,9 @@ def spelled_out(bids: pa.Table, levels: int) -> pa.Array:
     return pa.array(values, pa.list_(pa.float64()))
 
 
-def _own_row(path: Path, owner: int) -> pa.Table:
-    table = read_parquet(path).slice(owner, 1)
+def _own_row(path: Path, owner: int, columns: tuple[str, ...]) -> pa.Table:
+    table = read_parquet(path)
+    table = table.select([name for name in table.column_names if name in columns]).slice(owner, 1)
     for number, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
             values = (

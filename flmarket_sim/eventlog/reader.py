@@ -16,24 +16,10 @@ import pyarrow as pa
 from flmarket_sim.errors import InputError, shown
 from flmarket_sim.eventlog.journal import journals, read_journal
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS, arrow_schema
+from flmarket_sim.eventlog.tables import NEEDED, table_schema
+from flmarket_sim.scenario.model import Scenario, without_nulls
+from flmarket_sim.scenario.scenario_file import build_scenario
 from flmarket_sim.storage.untrusted_files import read_json, read_parquet, require_columns
-
-OWNERS = pa.schema(
-    [
-        ("owner", pa.int32()),
-        ("family", pa.string()),
-        ("rate", pa.float64()),
-        ("privacy_budget", pa.float64()),
-    ]
-)
-LEDGER = pa.schema(
-    [
-        ("owner", pa.int32()),
-        ("privacy_sold", pa.float64()),
-        ("gradients", pa.int64()),
-        ("earned", pa.float64()),
-    ]
-)
 
 
 def read_run(run: str | os.PathLike[str]) -> dict[str, Any]:
@@ -43,6 +29,25 @@ def read_run(run: str | os.PathLike[str]) -> dict[str, Any]:
         return read_json(path)
     except FileNotFoundError:
         raise InputError(f"{run} is not the directory of a run: it has no run.json") from None
+
+
+def read_scenario(run: str | os.PathLike[str]) -> Scenario:
+    """The scenario of a run, as run.json has it. Its plug-ins are imported."""
+    info, where = read_run(run), Path(run) / "run.json"
+    if "view" in info:
+        raise InputError(f"{run} is the view of {info['view']}, who does not know the scenario")
+    if not isinstance(info.get("scenario"), dict):
+        raise InputError(f"{where} does not describe a run; start again with `flmarket run`")
+    tables = without_nulls(info["scenario"])
+    if info.get("repeatable") is False:
+        tables.pop("seed", None)  # beside hardened noise no seed may be given
+    scenario = build_scenario(tables, str(where))
+    if scenario.digest() != info.get("scenario_sha256"):
+        raise InputError(
+            f"{where}: the scenario does not have the hash that is stored beside it; it was "
+            "changed, or this version reads it differently"
+        )
+    return scenario
 
 
 def read_events(run: str | os.PathLike[str], kind: str) -> pa.Table:
@@ -98,26 +103,26 @@ def event_parts(run: str | os.PathLike[str], kind: str) -> list[Path]:
 
 
 def read_owners(run: str | os.PathLike[str]) -> pa.Table:
-    """The true types of the owners, a row for each."""
-    return _read_table(run, "owners.parquet", OWNERS)
+    """The true types of the owners, a row for each; in a market with learning their records too."""
+    return _read_table(run, "owners")
 
 
 def read_ledger(run: str | os.PathLike[str]) -> pa.Table:
     """What the owners sold and earned over the run, a row for each."""
-    return _read_table(run, "ledger.parquet", LEDGER)
+    return _read_table(run, "ledger")
 
 
-def _read_table(run: str | os.PathLike[str], name: str, schema: pa.Schema) -> pa.Table:
-    info = read_run(run)
-    if "view" in info and not (Path(run) / name).exists():
+def _read_table(run: str | os.PathLike[str], name: str) -> pa.Table:
+    info, path = read_run(run), Path(run) / f"{name}.parquet"
+    if "view" in info and not path.exists():
         raise InputError(
-            f"{run} is the view of {info['view']}, who does not know what a run has in {name}"
+            f"{run} is the view of {info['view']}, who does not know what a run has in {path.name}"
         )
     try:
-        table = read_parquet(Path(run) / name, schema)
+        table = read_parquet(path, table_schema(name))
     except FileNotFoundError as error:
-        raise InputError(f"{Path(run) / name} cannot be read: {error}") from None
-    require_columns(Path(run) / name, table, schema.names)
+        raise InputError(f"{path} cannot be read: {error}") from None
+    require_columns(path, table, NEEDED[name])
     return table
 
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import html
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flmarket_sim.eventlog.reader import read_events, read_ledger, read_owners, read_run, sql
+from flmarket_sim.eventlog.model_files import KeptModel, read_model, read_models
+from flmarket_sim.eventlog.reader import (
+    read_events,
+    read_ledger,
+    read_owners,
+    read_run,
+    read_scenario,
+    sql,
+)
 from flmarket_sim.eventlog.result_table import ResultTable
 from flmarket_sim.eventlog.summary import summarise
 from flmarket_sim.eventlog.table_text import as_html
+from flmarket_sim.scenario.model import Scenario
 
 
 class Run:
@@ -40,13 +50,29 @@ class Run:
 
     @property
     def owners(self) -> ResultTable:
-        """One row an owner: her true type."""
+        """One row an owner: her true type and, in a market with learning, her records."""
         return ResultTable(read_owners(self.path))
 
     @property
     def ledger(self) -> ResultTable:
         """One row an owner: what she sold and earned in all."""
         return ResultTable(read_ledger(self.path))
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario of the run."""
+        return read_scenario(self.path)
+
+    def model(self, rounds: int | None = None, buyer: str | None = None) -> KeptModel:
+        """A kept model: its parameters after so many rounds, by default the last that was kept.
+
+        Round r of the log begins with the model after r rounds and ends with the one after r + 1.
+        """
+        return read_model(self.path, rounds, buyer)
+
+    def models(self, buyer: str | None = None) -> Iterator[KeptModel]:
+        """The kept models of one buyer, or of all buyers one after the other."""
+        return read_models(self.path, buyer)
 
     def sql(self, query: str) -> ResultTable:
         """The answer to a query in DuckDB's SQL, in which every kind of event is a table."""

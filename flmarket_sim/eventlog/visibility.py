@@ -9,6 +9,12 @@ PARTIES: dict[str, tuple[tuple[Role, Role], ...]] = {  # kind -> roles of sender
     record.kind: record.parties for record in Record.__subclasses__()
 }
 
+# A kept model is seen by its buyer. The others see the parameters with which a round begins, and
+# only if they are sent this message in it.
+PARAMETERS_COME_WITH = {Role.BROKER: "announcement", Role.OWNER: "model"}
+# The broker has made the delivered gradient and the buyer has received it.
+SEES_DELIVERED_GRADIENT = (Role.BUYER, Role.BROKER)
+
 
 def seen_by(kind: str, column: Column) -> tuple[Role, ...]:
     """The roles that see a column, each in its own events only; an empty tuple means nobody."""

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from flmarket_sim.auctions.auction_name import AuctionName
+from flmarket_sim.learning import dataset
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.market.simulation import run
-from flmarket_sim.plugins import registry
-from flmarket_sim.randomness import Streams
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.scenario.scenario_file import change_scenario
 
@@ -48,7 +47,7 @@ def load_data(scenario: Scenario) -> Dataset | None:
     if key not in _loaded:
         while len(_loaded) >= DATA_SETS_KEPT:
             del _loaded[next(iter(_loaded))]
-        _loaded[key] = _load(scenario)
+        _loaded[key] = dataset.load_data(scenario) if _learns(scenario) else None
     return _loaded[key]
 
 
@@ -59,11 +58,3 @@ def data_key(scenario: Scenario) -> str:
 
 def _learns(scenario: Scenario) -> bool:
     return any(buyer.model.name != "none" for buyer in scenario.resolved_buyers())
-
-
-def _load(scenario: Scenario) -> Dataset | None:
-    if not _learns(scenario):
-        return None
-    source = registry.datasets.create(scenario.data.name, **scenario.data.options)
-    data: Dataset = source.load(Streams(scenario.seed))
-    return data

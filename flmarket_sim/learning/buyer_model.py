@@ -12,7 +12,7 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Purpose, Streams
-from flmarket_sim.scenario.model import Model
+from flmarket_sim.scenario.model import Model, Scenario
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -68,6 +68,18 @@ def create_model(spec: Model, data: Dataset, streams: Streams, buyer: int) -> Bu
 
     seed = int(streams.generator(Purpose.MODEL, buyer).integers(2**63))
     return TorchModel(cls, features, classes, spec.options, seed)
+
+
+def buyer_model(scenario: Scenario, data: Dataset, buyer: str | None = None) -> BuyerModel:
+    """The model of a buyer, by default the first one, as a run of the scenario has it."""
+    buyers = scenario.resolved_buyers()
+    names = [spec.name for spec in buyers]
+    if buyer is not None and buyer not in names:
+        raise InputError(f"there is no buyer {buyer!r}; there are {', '.join(names)}")
+    index = 0 if buyer is None else names.index(buyer)
+    if buyers[index].model.name == NoModel.name:
+        raise InputError(f"buyer {names[index]!r} has no model: her market is without learning")
+    return create_model(buyers[index].model, data, Streams(scenario.seed), index)
 
 
 def evaluation(loss: float, predicted: Ints, labels: Ints, classes: int) -> Evaluation:

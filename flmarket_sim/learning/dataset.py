@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.errors import InputError
+from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Streams
+from flmarket_sim.scenario.model import Scenario
 
 Features = NDArray[np.float32]
 Labels = NDArray[np.int64]
@@ -80,6 +82,13 @@ class DatasetSource(Protocol):
     def class_counts(self, streams: Streams) -> NDArray[np.int64]: ...
 
     def load(self, streams: Streams) -> Dataset: ...
+
+
+def load_data(scenario: Scenario) -> Dataset:
+    """The data set that a scenario names, as every run of the scenario loads it."""
+    source = registry.datasets.create(scenario.data.name, **scenario.data.options)
+    data: Dataset = source.load(Streams(scenario.seed))
+    return data
 
 
 def stratified_split(

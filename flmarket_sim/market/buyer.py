@@ -30,7 +30,8 @@ Floats = NDArray[np.float64]
 class Buyer:
     """One buyer and her model.
 
-    `model` is None in a market without learning; `done` counts her finished rounds.
+    `model` is None in a market without learning; `done` counts her finished rounds. At the end of
+    each, `after_round` is called with the buyer and the delivered gradient.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Buyer:
         spec: ResolvedBuyer,
         model: BuyerModel | None,
         broker: Broker,
-        after_round: Callable[[], None],
+        after_round: AfterRound,
     ) -> None:
         self.world, self.index, self.spec, self.model = world, index, spec, model
         self.broker, self.after_round = broker, after_round
@@ -67,7 +68,7 @@ class Buyer:
             self._step(delivery.gradient)
             self._log_round(number, started, budget, delivery)
             self.done = number + 1
-            self.after_round()
+            self.after_round(self, delivery.gradient)
 
     def _step(self, gradient: Floats | None) -> None:
         if gradient is not None and self.parameters is not None:
@@ -76,8 +77,7 @@ class Buyer:
             require_finite(f"the model of buyer {self.spec.name!r}", self.parameters)
 
     def _evaluate(self, number: int) -> Evaluation | None:
-        last = number == self.world.scenario.rounds - 1
-        due = (number + 1) % self.spec.model.evaluate_every == 0 or last
+        due = self.spec.model.evaluated(number, self.world.scenario.rounds)
         if self.model is None or self.parameters is None or self.world.data is None or not due:
             return None
         return self.model.evaluate(self.parameters, self.world.data)
@@ -126,3 +126,6 @@ class Buyer:
             sender=buyer_id(self.index),
             receiver=receiver,
         )
+
+
+AfterRound = Callable[[Buyer, Floats | None], None]

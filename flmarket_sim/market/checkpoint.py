@@ -22,6 +22,7 @@ from flmarket_sim.market.bills import Bill
 from flmarket_sim.market.buyer import Buyer
 from flmarket_sim.market.mail import Letter, arrivals, failing
 from flmarket_sim.market.messages import Payment
+from flmarket_sim.market.model_keeper import ModelKeeper
 from flmarket_sim.market.world import World
 from flmarket_sim.storage.atomic_files import disk_error, write_whole
 from flmarket_sim.strategy.behaviours.behaviour import ResumableBehaviour
@@ -87,8 +88,8 @@ class Checkpoint:
 class Checkpoints:
     """Keeps the latest checkpoint of a running market beside its log."""
 
-    def __init__(self, log: ParquetLog) -> None:
-        self.log, self.path = log, log.folder.parent / NAME
+    def __init__(self, log: ParquetLog, models: ModelKeeper) -> None:
+        self.log, self.models, self.path = log, models, log.folder.parent / NAME
         self._next = time.monotonic() + SECONDS
 
     def after_round(self, world: World, buyers: Sequence[Buyer], now: bool = False) -> None:
@@ -99,7 +100,7 @@ class Checkpoints:
         if failing(world.env) or (bills := _money_under_way(world)) is None:
             return
         self.log.note()
-        taken = _take(world, self.log, buyers, bills)
+        taken = _take(world, self, buyers, bills)
         try:
             write_whole(self.path, lambda fresh: _write(fresh, taken))
         except OSError as error:
@@ -141,8 +142,9 @@ def _money_under_way(world: World) -> list[tuple[float, Bill]] | None:
 
 
 def _take(
-    world: World, log: ParquetLog, buyers: Sequence[Buyer], bills: list[tuple[float, Bill]]
+    world: World, keeper: Checkpoints, buyers: Sequence[Buyer], bills: list[tuple[float, Bill]]
 ) -> Checkpoint:
+    log = keeper.log
     facts = Facts(
         scenario_sha256=world.scenario.digest(),
         time=float(world.env.now),
@@ -154,6 +156,8 @@ def _take(
     for buyer in buyers:
         if buyer.parameters is not None:
             arrays[f"parameters {buyer.index}"] = buyer.parameters
+        if keeper.models.keeps(buyer.index):
+            arrays[f"models {buyer.index}"] = keeper.models.saved(buyer.index)
     for place, (_, bill) in enumerate(bills):
         arrays |= {f"bill {place} {column}": getattr(bill, column) for column in BILL}
     for place, behaviour in enumerate([] if world.cast is None else world.cast.behaviours):
@@ -165,12 +169,15 @@ def _take(
     return Checkpoint(facts, arrays)
 
 
-def restore(checkpoint: Checkpoint, world: World, buyers: Sequence[Buyer], log: ParquetLog) -> None:
+def restore(
+    checkpoint: Checkpoint, world: World, buyers: Sequence[Buyer], keeper: Checkpoints
+) -> None:
     """Gives a new world of the same scenario the state of the checkpoint.
 
-    Refuses a log that is not the log of the checkpoint.
+    Refuses a log and kept models that are not those of the checkpoint.
     """
-    facts, arrays, where = checkpoint.facts, checkpoint.arrays, log.folder.parent
+    log, facts, arrays = keeper.log, checkpoint.facts, checkpoint.arrays
+    where = log.folder.parent
     again = f"delete {where / NAME} and {AGAIN}"
     if facts.scenario_sha256 != world.scenario.digest():
         raise FlmarketError(f"{where / NAME} is of another scenario; {again}")
@@ -196,6 +203,10 @@ def restore(checkpoint: Checkpoint, world: World, buyers: Sequence[Buyer], log: 
             buyer.done = done
             if buyer.parameters is not None:
                 buyer.parameters = _like(buyer.parameters, arrays[f"parameters {buyer.index}"])
+            if keeper.models.keeps(buyer.index):
+                hashes = arrays[f"models {buyer.index}"]
+                if lost := keeper.models.restore(buyer.index, done, hashes):
+                    raise FlmarketError(f"{lost} is damaged or missing; delete it and {again}")
         for place, behaviour in enumerate([] if world.cast is None else world.cast.behaviours):
             begin = f"behaviour {place} "
             if isinstance(behaviour, ResumableBehaviour):

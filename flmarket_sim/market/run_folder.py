@@ -17,15 +17,16 @@ import pyarrow.parquet as pq
 
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.eventlog import ParquetLog, read_run
-from flmarket_sim.eventlog.reader import event_parts, refuse_losses
+from flmarket_sim.eventlog.model_files import read_models
+from flmarket_sim.eventlog.reader import event_parts, read_scenario, refuse_losses
 from flmarket_sim.eventlog.schema import KINDS, SCHEMA_VERSION
 from flmarket_sim.market import checkpoint
 from flmarket_sim.market.behaviour_cast import HONEST, Cast
 from flmarket_sim.market.ledger import Ledger
+from flmarket_sim.market.model_keeper import ModelKeeper
 from flmarket_sim.owners.family_table import FAMILIES, family_names, positions_among, present
 from flmarket_sim.owners.population import Population
-from flmarket_sim.scenario.model import Scenario, without_nulls
-from flmarket_sim.scenario.scenario_file import build_scenario
+from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import DiskError, disk_error, write_parquet, write_text
 from flmarket_sim.storage.result_folders import LOCK, claim, lock
 
@@ -113,29 +114,24 @@ class RunFolder:
 
     def scenario(self) -> Scenario:
         """The scenario of the run."""
-        where = self.path / "run.json"
         if self.info.get("repeatable") is False:
             raise InputError(
                 f"{self.path} has noise that cannot be drawn again, so its run cannot be resumed; "
                 "start it again in another directory"
             )
-        if not isinstance(self.info["scenario"], dict):
-            raise InputError(f"{where} does not describe a run; start again with `flmarket run`")
-        scenario = build_scenario(without_nulls(self.info["scenario"]), str(where))
-        if scenario.digest() != self.info["scenario_sha256"]:
-            raise InputError(
-                f"{where}: the scenario does not have the hash that is stored beside it; it was "
-                "changed, or this version reads it differently"
-            )
-        return scenario
+        return read_scenario(self.path)
 
-    def write_owners(self, people: Population, cast: Cast | None) -> None:
-        """Writes the owners, and refuses to continue a run with other owners."""
+    def write_owners(self, people: Population, cast: Cast | None, records: bool = True) -> None:
+        """Writes the owners, with their records if these are wanted and known.
+
+        Refuses to continue a run with other owners.
+        """
+        table = owners_table(people, cast, records)
         path, again = self.path / "owners.parquet", self.path / ".owners.parquet.again"
         if not path.exists():
-            write_parquet(path, owners_table(people, cast))
+            write_parquet(path, table)
             return
-        write_parquet(again, owners_table(people, cast))
+        write_parquet(again, table)
         same = filecmp.cmp(path, again, shallow=False)
         again.unlink()
         if not same:
@@ -145,11 +141,12 @@ class RunFolder:
                 "resume again"
             )
 
-    def finish(self, ledger: Ledger, log: ParquetLog) -> dict[str, Any]:
+    def finish(self, ledger: Ledger, log: ParquetLog, models: ModelKeeper) -> dict[str, Any]:
         """Completes the run: afterwards its directory has results only."""
         write_parquet(self.path / "ledger.parquet", ledger_table(ledger))
         log.close()
-        self.info |= {"outcome": "finished", "log": log.summary(), "wall_seconds": self._seconds()}
+        self.info |= {"outcome": "finished", "log": log.summary()} | _kept(models)
+        self.info["wall_seconds"] = self._seconds()
         _write_json(self.path / "run.json", self.info)
         self.tidy()
         return self.info
@@ -162,7 +159,13 @@ class RunFolder:
             *self.path.glob("events/journal-*"),
         ):
             path.unlink(missing_ok=True)
-        for pattern in (".*.tmp", ".*.again", "events/.*.tmp", "events/*/.*.tmp"):
+        for pattern in (
+            ".*.tmp",
+            ".*.again",
+            "events/.*.tmp",
+            "events/*/.*.tmp",
+            "models/*/.*.tmp",
+        ):
             for path in self.path.glob(pattern):
                 path.unlink(missing_ok=True)
 
@@ -183,8 +186,11 @@ class RunFolder:
                     f"{self.path} is finished, but {name} is lost; run the scenario again: the "
                     "same seed gives the same bytes"
                 )
+        if "models" in info:
+            for _ in read_models(self.path):
+                pass
 
-    def stop(self, log: ParquetLog, error: BaseException) -> None:
+    def stop(self, log: ParquetLog, error: BaseException, models: ModelKeeper) -> None:
         """Ends the run early. After a failure it also stores the events that led to the failure.
 
         The disk may be full, so errors here must not hide the error that stopped the run.
@@ -201,7 +207,7 @@ class RunFolder:
             "outcome": outcome,
             "error": f"{type(error).__name__}: {error}",
             "log": {"events": log.safe},
-        }
+        } | _kept(models)
         try:
             _write_json(
                 self.path / "run.json", self.info | ending | {"wall_seconds": self._seconds()}
@@ -255,8 +261,13 @@ def _seconds(info: dict[str, Any]) -> float:
     return float(seconds) if isinstance(seconds, float) and math.isfinite(seconds) else 0.0
 
 
-def owners_table(people: Population, cast: Cast | None) -> pa.Table:
-    """The true types and behaviours of all owners."""
+def _kept(models: ModelKeeper) -> dict[str, Any]:
+    """The entry of run.json about kept models, if there are any."""
+    return {"models": kept} if (kept := models.summary()) else {}
+
+
+def owners_table(people: Population, cast: Cast | None, records: bool = True) -> pa.Table:
+    """The true types and behaviours of all owners, and their records in a market with learning."""
     behaviour = (
         pa.nulls(len(people), pa.int8())
         if cast is None
@@ -271,7 +282,7 @@ def owners_table(people: Population, cast: Cast | None) -> pa.Table:
     named = sorted(family_names(present(people.family)).tolist())
     families = tuple(dict.fromkeys([*FAMILIES, *named]))
     family = positions_among(families, people.family)
-    return pa.table(
+    table = pa.table(
         {
             "owner": pa.array(range(len(people)), pa.int32()),
             "family": pa.DictionaryArray.from_arrays(family, list(families)),
@@ -282,6 +293,10 @@ def owners_table(people: Population, cast: Cast | None) -> pa.Table:
             "behaviour": pa.DictionaryArray.from_arrays(behaviour, labels),
         }
     )
+    if not records or people.rows is None or people.offsets is None:
+        return table
+    rows, offsets = (pa.array(column, pa.int32()) for column in (people.rows, people.offsets))
+    return table.append_column("records", pa.ListArray.from_arrays(offsets, rows))
 
 
 def ledger_table(ledger: Ledger) -> pa.Table:

@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import simpy
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from flmarket_sim.eventlog import Log, ParquetLog
@@ -19,22 +21,23 @@ from flmarket_sim.eventlog.parquet_log import ADVICE
 from flmarket_sim.eventlog.round_log import RoundLog
 from flmarket_sim.eventlog.run import Run
 from flmarket_sim.learning.buyer_model import create_model
-from flmarket_sim.learning.dataset import Dataset
+from flmarket_sim.learning.dataset import Dataset, load_data
 from flmarket_sim.market.behaviour_cast import behaviour_labels
 from flmarket_sim.market.broker import Broker
 from flmarket_sim.market.buyer import Buyer
 from flmarket_sim.market.checkpoint import Checkpoint, Checkpoints, read_checkpoint, restore
 from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.market.mail import failing
+from flmarket_sim.market.model_keeper import ModelKeeper, keep_first_models
 from flmarket_sim.market.run_folder import RunFolder
 from flmarket_sim.market.world import World
 from flmarket_sim.owners.population import create_population, named_families
-from flmarket_sim.plugins import registry
 from flmarket_sim.privacy import require_noise
 from flmarket_sim.randomness import Streams
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import disk_error
 
+Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
 
@@ -84,15 +87,16 @@ def _carry_out(
     buyers = tuple(buyer.name for buyer in scenario.resolved_buyers())
     families = named_families(scenario)
     log = ParquetLog(folder.path / "events", buyers, behaviour_labels(scenario), families)
+    models = ModelKeeper(folder.path, scenario)
     try:
         with threadpool_limits(limits=1, user_api="blas"):  # sums in one order on any machine
             world = build_world(scenario, log, data, 0.0 if start is None else start.facts.time)
-            folder.write_owners(world.population, world.cast)
-            simulate(world, progress, Checkpoints(log), start)
-        folder.finish(world.ledger, log)
+            folder.write_owners(world.population, world.cast, scenario.log.records)
+            simulate(world, progress, Checkpoints(log, models), start)
+        folder.finish(world.ledger, log, models)
         return Run(folder.path)
     except BaseException as error:
-        folder.stop(log, error)
+        folder.stop(log, error, models)
         if isinstance(error, OSError):
             raise disk_error(folder.path, error, ADVICE) from error
         raise
@@ -113,8 +117,7 @@ def build_world(
     streams = Streams(scenario.seed)
     learns = any(buyer.model.name != "none" for buyer in scenario.resolved_buyers())
     if learns and data is None:
-        source = registry.datasets.create(scenario.data.name, **scenario.data.options)
-        data = source.load(streams)
+        data = load_data(scenario)
     if learns and data is not None:
         data.check()
     population = create_population(
@@ -138,18 +141,25 @@ def simulate(
     checkpoints: Checkpoints | None = None,
     start: Checkpoint | None = None,
 ) -> None:
-    """Starts every buyer, from the checkpoint `start` if there is one, and runs to the end."""
+    """Starts every buyer, from the checkpoint `start` if there is one, and runs to the end.
+
+    Models are kept where checkpoints are: a market without files has neither.
+    """
     specs, buyers = world.scenario.resolved_buyers(), list[Buyer]()
+    models = None if checkpoints is None else checkpoints.models
     total = len(specs) * world.scenario.rounds
     ended = False
 
-    def after_round() -> None:
+    def after_round(buyer: Buyer, gradient: Floats | None) -> None:
         """Writes what is due. After an error it writes nothing more, although SimPy still runs the
         other events of the same moment."""
         nonlocal ended
-        if ended or (world.log.due and failing(world.env)):
+        keeps = models is not None and models.due(buyer.index, buyer.done)
+        if ended or ((world.log.due or keeps) and failing(world.env)):
             return
         try:
+            if keeps and models is not None and buyer.parameters is not None:
+                models.keep(buyer.index, buyer.done, buyer.parameters, gradient)
             world.log.flush()
             world.ledger.settle()
             stop = interrupted()
@@ -173,7 +183,9 @@ def simulate(
             Buyer(world, index, spec, model, Broker(world, index, spec, model), after_round)
         )
     if start is not None and checkpoints is not None:
-        restore(start, world, buyers, checkpoints.log)
+        restore(start, world, buyers, checkpoints)
+    elif models is not None:
+        keep_first_models(models, [buyer.parameters for buyer in buyers])
     for buyer in buyers:
         world.env.process(buyer.buy())
     with _few_collections(), _interrupts_between_rounds() as interrupted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from rich.text import Text
 
 from flmarket_sim.eventlog import read_events
 from flmarket_sim.eventlog.behaviour_earnings import sentence
+from flmarket_sim.eventlog.model_files import FOLDER, kept_hashes
 from flmarket_sim.eventlog.summary import of_buyer, summarise
 
 MOST_ROUNDS = 15  # rounds that a terminal shows
@@ -48,6 +50,8 @@ def render(run: str | os.PathLike[str]) -> RenderableType:
             f"in {summary['directory']}"
         )
     )
+    if models := sum(map(len, kept_hashes(run).values())):
+        parts.append(Text(f"{models:,} models in {Path(run) / FOLDER}"))
     return Group(*parts)
 
 

@@ -75,6 +75,9 @@ LATER_KEYS: tuple[tuple[str | None, str, Any], ...] = (
     ("market", "counterfactual", False),
     ("privacy", "noise", "simulation"),
     (None, "study", None),
+    ("log", "models", "never"),
+    ("log", "records", True),
+    (None, "log", {}),
 )  # part, key, default
 HARDENED = "hardened"
 TYPES_ONLY = {"rules": False}  # the context of a validation whose caller checks the rules
@@ -111,6 +114,10 @@ class Model(Plugin):
     evaluate_every: int = Field(
         1, ge=1, description="rounds between evaluations; the last round is always one"
     )
+
+    def evaluated(self, round_number: int, rounds: int) -> bool:
+        """Whether the model is evaluated at the end of this round of so many, counted from 0."""
+        return (round_number + 1) % self.evaluate_every == 0 or round_number == rounds - 1
 
 
 class BehaviourShare(Plugin):
@@ -182,6 +189,19 @@ class Privacy(Part):
     )
 
 
+class LogTable(Part):
+    """What a run keeps beside its events, so that every number of it can be computed again."""
+
+    models: Literal["never", "evaluated", "every"] = Field(
+        "never",
+        description="which parameters of the buyers' models are kept, with the delivered gradient: "
+        "'evaluated' keeps the first model and those before and after every evaluated round",
+    )
+    records: bool = Field(
+        True, description="owners.parquet names each owner's records, in a market with learning"
+    )
+
+
 class Budget(Part):
     """The buyer's money a round: an amount, or a factor of the bidders' true total valuation."""
 
@@ -222,6 +242,7 @@ class Scenario(Part):
     owners: Owners = Owners()
     market: Market = Market()
     privacy: Privacy = Privacy()
+    log: LogTable = LogTable()
     budget: Budget = Budget(factor=(0.1, 2.0))
     auction: Plugin = Plugin(name="all-in-critical")
     aggregation: Plugin = Plugin(name="opt-aggr")

@@ -116,7 +116,7 @@ class LogTwin(MarketTwin):
         bids = self.bids_in_time(key)
         loss = np.array([[sent.get(bid["sender"], 0.0) for bid in bids]])
         size = np.array([[float(bid["data_size"]) for bid in bids]])
-        rule = fm.aggregation.create(self.scenario.aggregation.name)
+        rule = fm.aggregation.create(self.buyers[key.buyer].aggregation.name)
         weights = rule.weights(loss, size, self.scenario.privacy.clip)[0]
         for bid, weight, share in zip(bids, weights, (size / size.sum())[0], strict=True):
             if bid["sender"] in sent:
@@ -274,6 +274,29 @@ class LogTwin(MarketTwin):
     def offer(self, key):
         for step in self.sale(key, self.bids_in_time(key)) if self.in_turn else []:
             yield envelope(key, step.asked, BROKER, step.name) | step.menu
+
+    def expected_ledger(self):
+        """What the events add up to for each owner."""
+        count = len(self.owners)
+        expected = [
+            dict.fromkeys(("privacy_sold", "gradients", "earned", "transferred"), 0.0)
+            | {"owner": i}
+            for i in range(count)
+        ]
+        largest = {}
+        for row in self.log["gradient"]:
+            expected[row["sender"] % count]["gradients"] += 1
+            key = (row["round"], row["buyer"], row["sender"] % count)
+            largest[key] = max(largest.get(key, 0.0), row["privacy_loss"])
+        for (*_, owner), loss in largest.items():
+            expected[owner]["privacy_sold"] += loss
+        for row in self.log["payment"]:
+            if row["receiver"] >= 0:
+                expected[row["receiver"] % count]["earned"] += row["amount"]
+        for row in self.log["transfer"]:
+            expected[row["sender"]]["transferred"] -= row["amount"]
+            expected[row["receiver"]]["transferred"] += row["amount"]
+        return expected
 
 
 def envelope(key, time, sender, receiver):

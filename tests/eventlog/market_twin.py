@@ -11,9 +11,7 @@ import numpy as np
 
 import flmarket_sim as fm
 from flmarket_sim.eventlog import KINDS
-from flmarket_sim.learning.buyer_model import create_model
 from flmarket_sim.owners.population import create_population
-from flmarket_sim.plugins import registry
 from flmarket_sim.privacy import unit_noise
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.strategy.behaviours.behaviour import BehaviourReports, Transfers
@@ -260,9 +258,10 @@ class MarketTwin:
         ]
         return [bid for *_, bid in sorted(arriving, key=lambda bid: bid[:2])]
 
-    @cached_property
-    def auction(self):
-        return fm.auctions.create(self.scenario.auction.name, **self.scenario.auction.options)
+    @remembered
+    def auction(self, buyer):
+        spec = self.buyers[buyer].auction
+        return fm.auctions.create(spec.name, **spec.options)
 
     def batch(self, bids):
         return fm.BidBatch(
@@ -276,20 +275,21 @@ class MarketTwin:
         if self.in_turn:
             return [step.sold for step in sorted(self.sale(key, bids))]
         rng = self.streams.generator(Purpose.AUCTION, self.indices[key.buyer], key.round)
-        found = self.auction.decide(self.batch(bids), np.array([self.budget(key)]), rng)
+        found = self.auction(key.buyer).decide(self.batch(bids), np.array([self.budget(key)]), rng)
         return list(zip(found.privacy_loss[0].tolist(), found.payment[0].tolist(), strict=True))
 
     def sale(self, key, bids):
         """A sale in turn, menu by menu."""
         batch, steps, time = self.batch(bids), [], self.bids_closed(key)
-        reading = self.auction.reading(batch)
-        asking = self.auction.ask(batch.data_size, np.array([self.budget(key)]))
+        auction = self.auction(key.buyer)
+        reading = auction.reading(batch)
+        asking = auction.ask(batch.data_size, np.array([self.budget(key)]))
         for place, offer in enumerate(asking):
             row = int(offer.owner[0])
             name = bids[row]["sender"]
             delays = self.draws(key, name)
             loss, payment, size = (
-                float(part[0]) for part in self.auction.choice(reading, np.zeros(1, int), offer)
+                float(part[0]) for part in auction.choice(reading, np.zeros(1, int), offer)
             )
             value = self.value(name, loss, size)
             accepted = loss > 0 and self.accepts(payment, value)
@@ -345,14 +345,21 @@ class MarketTwin:
     # --- learning
 
     @cached_property
-    def lesson(self):
-        """Data, population and model of a market with learning."""
-        data = registry.datasets.create(self.scenario.data.name, **self.scenario.data.options).load(
-            self.streams
-        )
-        people = create_population(self.scenario, self.streams, data.train_y)
-        model = create_model(self.scenario.model, data, self.streams, 0)
-        return data, people, model
+    def data(self):
+        return fm.load_data(self.scenario)
+
+    @remembered
+    def teacher(self, buyer):
+        """The model of a buyer."""
+        return fm.buyer_model(self.scenario, self.data, buyer)
+
+    @cached_property
+    def people(self):
+        return create_population(self.scenario, self.streams, self.data.train_y)
+
+    def records(self, number):
+        """The records of an owner, in the order in which she offers them."""
+        return self.people.rows[self.people.offsets[number] : self.people.offsets[number + 1]]
 
     @property
     def learns(self):
@@ -361,7 +368,6 @@ class MarketTwin:
     @remembered
     def clipped(self, key):
         """Gradients of the bids in time before and after clipping, by name."""
-        data, people, model = self.lesson
         bids = self.bids_in_time(key)
         records = []
         for bid in bids:
@@ -371,10 +377,10 @@ class MarketTwin:
                 for b in self.rows("bid", key)
                 if b["sender"] % len(self.owners) == number and b["sender"] < name
             )
-            begin = people.offsets[number] + earlier
-            records.append(people.rows[begin : begin + bid["data_size"]])
+            records.append(self.records(number)[earlier : earlier + bid["data_size"]])
         sizes = np.array([len(rows) for rows in records])
-        raw = model.gradients(self.parameters(key), data, np.concatenate(records), sizes)
+        rows, model = np.concatenate(records), self.teacher(key.buyer)
+        raw = model.gradients(self.parameters(key), self.data, rows, sizes)
         clip, norms = self.scenario.privacy.clip, np.abs(raw).sum(axis=1)
         return {
             bid["sender"]: (norm, gradient * min(1.0, clip / norm))
@@ -397,25 +403,26 @@ class MarketTwin:
     def parameters(self, key):
         """Before the step of a round."""
         if key.round == 0:
-            return self.lesson[2].initial()
+            return self.teacher(key.buyer).initial()
         before = Key(key.round - 1, key.buyer)
         step = self.delivered(before)
-        rate = self.scenario.model.learning_rate
+        rate = self.buyers[key.buyer].model.learning_rate
         return self.parameters(before) - (0.0 if step is None else rate * step)
 
     @remembered
     def evaluation(self, key):
         last = key.round == self.scenario.rounds - 1
         if not self.learns or not (
-            last or (key.round + 1) % self.scenario.model.evaluate_every == 0
+            last or (key.round + 1) % self.buyers[key.buyer].model.evaluate_every == 0
         ):
             return None
-        data, _, model = self.lesson
-        return model.evaluate(self.parameters(Key(key.round + 1, key.buyer)), data)
+        after = self.parameters(Key(key.round + 1, key.buyer))
+        return self.teacher(key.buyer).evaluate(after, self.data)
 
     @property
     def message_bytes(self):
-        return self.lesson[2].dimension * 8 if self.learns else 0
+        first = next(iter(self.buyers))
+        return self.teacher(first).dimension * 8 if self.learns else 0
 
     def error_of_data(self, key):
         """(true_error, true_squared_bias) of a delivery; None without learning or gradient."""

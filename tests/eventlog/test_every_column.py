@@ -2,14 +2,13 @@
 
 from itertools import combinations, pairwise
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
 import flmarket_sim as fm
 from flmarket_sim.eventlog import KINDS
-from flmarket_sim.eventlog.schema import ENVELOPE, arrow_schema
+from flmarket_sim.eventlog.schema import ENVELOPE
 from flmarket_sim.scenario.scenario_file import build_scenario
+from tests.eventlog.column_comparison import TYPES, both_columns, differences
 from tests.eventlog.log_twin import LogTwin
 
 DELAYS = {"name": "uniform", "low": 0.2, "high": 1.0}
@@ -74,7 +73,6 @@ SAME = {
     ("round", "sender", "receiver"),
     ("update", "sender", "receiver"),
 }
-TYPES = {kind: {f.name: f.type for f in arrow_schema(kind, ())} for kind in KINDS}
 
 
 @pytest.fixture(scope="module")
@@ -93,46 +91,8 @@ def recomputed(twins):
     columns = {}
     for market, twin in twins.items():
         for kind in KINDS:
-            names = [name for name in TYPES[kind] if name != "seq"]
-            expected = [row for key in twin.keys for row in getattr(twin, kind)(key)]
-            assert all(row.keys() == set(names) for row in expected), kind
-            columns[market, kind] = tuple(
-                {name: [row[name] for row in rows] for name in names}
-                for rows in (twin.log[kind], expected)
-            )
+            columns[market, kind] = both_columns(twin, kind)
     return columns
-
-
-def differences(kind, logged, expected):
-    """The columns in which two tables differ, rows in an order of their integers and names."""
-    if len(logged["time"]) != len(expected["time"]):
-        return ["number of events"]
-    ordering = [
-        name
-        for name in logged
-        if pa.types.is_integer(TYPES[kind][name]) or pa.types.is_dictionary(TYPES[kind][name])
-    ]
-
-    def ordered(table):
-        rows = range(len(table["time"]))
-        order = sorted(rows, key=lambda row: [str(table[name][row]) for name in ordering])
-        return {name: [values[row] for row in order] for name, values in table.items()}
-
-    pairs = zip(ordered(logged).items(), ordered(expected).values(), strict=True)
-    return [name for (name, one), other in pairs if not same(TYPES[kind][name], one, other)]
-
-
-def same(arrow_type, one, other):
-    if pa.types.is_list(arrow_type):
-        lengths = [[-1 if v is None else len(v) for v in values] for values in (one, other)]
-        flat = [[x for v in values for x in v or []] for values in (one, other)]
-        return lengths[0] == lengths[1] and same(pa.float64(), *flat)
-    if not pa.types.is_floating(arrow_type):
-        return one == other
-    numbers = [
-        np.array([np.nan if v is None else v for v in values], float) for values in (one, other)
-    ]
-    return np.allclose(*numbers, rtol=1e-7, atol=1e-12, equal_nan=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -180,23 +140,5 @@ def test_every_kind_and_every_code_happens_in_one_of_the_markets(twins):
 @pytest.mark.parametrize("market", MARKETS)
 def test_the_ledger_is_what_the_log_adds_up_to(market, twins):
     twin = twins[market]
-    count = len(twin.owners)
-    expected = [
-        dict.fromkeys(("privacy_sold", "gradients", "earned", "transferred"), 0.0) | {"owner": i}
-        for i in range(count)
-    ]
-    largest = {}
-    for row in twin.log["gradient"]:
-        expected[row["sender"] % count]["gradients"] += 1
-        key = (row["round"], row["buyer"], row["sender"] % count)
-        largest[key] = max(largest.get(key, 0.0), row["privacy_loss"])
-    for (*_, owner), loss in largest.items():
-        expected[owner]["privacy_sold"] += loss
-    for row in twin.log["payment"]:
-        if row["receiver"] >= 0:
-            expected[row["receiver"] % count]["earned"] += row["amount"]
-    for row in twin.log["transfer"]:
-        expected[row["sender"]]["transferred"] -= row["amount"]
-        expected[row["receiver"]]["transferred"] += row["amount"]
-    for row, wanted in zip(twin.ledger, expected, strict=True):
+    for row, wanted in zip(twin.ledger, twin.expected_ledger(), strict=True):
         assert row == pytest.approx(wanted, abs=1e-12)

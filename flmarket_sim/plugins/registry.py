@@ -69,7 +69,11 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "coalition": "strategy.behaviours.coalition:Coalition",
         "false-names": "strategy.behaviours.false_names:FalseNames",
     },
-    "model": {"logistic": "learning.logistic:Logistic", "none": "learning.buyer_model:NoModel"},
+    "model": {
+        "logistic": "learning.logistic:Logistic",
+        "sigmoid-logistic": "learning.sigmoid_logistic:SigmoidLogistic",
+        "none": "learning.buyer_model:NoModel",
+    },
     "study": {
         "misreport-gain": "studies.misreport_gain:MisreportGain",
         "published-regret": "paper.published_regret:PublishedRegret",

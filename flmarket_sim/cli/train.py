@@ -24,7 +24,7 @@ def train(
     preset: Annotated[
         str,
         typer.Option(
-            help="fast, paper (the paper's hyperparameters; hours), "
+            help="fast, paper (appendix A of the paper; a day), "
             "or general (seq-price: wider prior)."
         ),
     ] = "fast",
@@ -33,6 +33,10 @@ def train(
     ] = "certified",
     also: Annotated[
         list[Path] | None, typer.Option(help="seq-price: further markets to train for.")
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(help="Change a setting of the preset, e.g. gradient_clip=1.0 (repeatable)."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1)] = 0,
     steps: Annotated[
@@ -61,7 +65,7 @@ def train(
         raise InputError(f"{out} is a directory; --out names the file for the weights")
     torch.set_num_threads(threads)
     market = load_scenario(scenario, overrides or ())
-    settings = training.preset(preset, mechanism)
+    settings = training.with_overrides(training.preset(preset, mechanism), setting or ())
     if steps is not None:
         settings = replace(settings, steps=steps)
     try:

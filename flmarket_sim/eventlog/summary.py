@@ -37,8 +37,21 @@ def summarise(run: str | os.PathLike[str]) -> dict[str, Any]:
         "buyers": {
             name: totals_of_table(own) for name in buyers if len(own := of_buyer(rounds, name))
         },
+        "models": models_of(info["scenario"]),
         "behaviours": earnings(run) if info["scenario"]["owners"].get("behaviours") else {},
     }
+
+
+def models_of(scenario: dict[str, Any]) -> dict[str, str]:
+    """The model of each buyer of a scenario as data: its name, with its options if it has some."""
+    buyers = scenario["buyers"] or [{"name": "buyer"}]
+    return {buyer["name"]: _described(buyer.get("model") or scenario["model"]) for buyer in buyers}
+
+
+def _described(model: dict[str, Any]) -> str:
+    common = ("name", "learning_rate", "evaluate_every")
+    options = [f"{key} = {value}" for key, value in model.items() if key not in common]
+    return f"{model['name']} ({', '.join(options)})" if options else str(model["name"])
 
 
 def of_buyer(rounds: pa.Table, name: str) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,15 @@ class BuyerModel(Protocol):
     def evaluate(self, parameters: Floats, data: Dataset) -> Evaluation: ...
 
 
+@runtime_checkable
+class DrawnStart(Protocol):
+    """An optional ability of a registered model: parameters to start with may be random."""
+
+    def draw_start(self, generator: np.random.Generator) -> None:
+        """Draws what `initial` gives, before the first round."""
+        ...
+
+
 class NoModel:
     """A market without learning: auctions, payments and error bounds only."""
 
@@ -57,12 +66,15 @@ class NoModel:
 def create_model(spec: Model, data: Dataset, streams: Streams, buyer: int) -> BuyerModel:
     """The model of a scenario: a registered one, or a torch.nn.Module given as module:Class.
 
-    Both are built as Class(features, classes, **options).
+    Both are built as Class(features, classes, **options). A random start depends on the scenario's
+    seed and the number of the buyer.
     """
     cls = registry.models.get(spec.name)
     features, classes = data.train_x.shape[1], len(data.classes)
     if ":" not in spec.name:
         built: BuyerModel = cls(features, classes, **spec.options)
+        if isinstance(built, DrawnStart):
+            built.draw_start(streams.generator(Purpose.MODEL, buyer))
         return built
     from flmarket_sim.learning.torch_model import TorchModel
 

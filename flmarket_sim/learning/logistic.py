@@ -6,6 +6,8 @@ they are clipped.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from flmarket_sim.learning.buyer_model import Evaluation, Floats, Ints, evaluation
@@ -15,20 +17,30 @@ CHUNK = 131_072  # most records in memory at once
 ELEMENTS = 2**25  # most features of them
 
 
-class Logistic:
-    """Multinomial logistic regression with intercepts, started at zero.
+Start = Literal["zero", "random"]
 
-    D = (features + 1) x classes.
+
+class Logistic:
+    """Multinomial logistic regression with intercepts.
+
+    It starts at zero, or at random as a torch.nn.Linear does: all parameters uniform in
+    +-1 / sqrt(features). D = (features + 1) x classes.
     """
 
     name = "logistic"
 
-    def __init__(self, features: int, classes: int) -> None:
-        self.features, self.classes = features, classes
+    def __init__(self, features: int, classes: int, start: Start = "zero") -> None:
+        self.features, self.classes, self.start = features, classes, start
         self.dimension = (features + 1) * classes
+        self._initial = np.zeros(self.dimension)
+
+    def draw_start(self, generator: np.random.Generator) -> None:
+        if self.start == "random":
+            bound = 1.0 / np.sqrt(self.features)
+            self._initial = generator.uniform(-bound, bound, self.dimension)
 
     def initial(self) -> Floats:
-        return np.zeros(self.dimension)
+        return self._initial.copy()
 
     def gradients(self, parameters: Floats, data: Dataset, rows: Ints, sizes: Ints) -> Floats:
         """One softmax over the records of many owners, then one product for each owner's rows."""
@@ -41,8 +53,7 @@ class Logistic:
             last = max(int(np.searchsorted(ends, begin + most, side="right")), first + 1)
             chunk = rows[begin : int(ends[last - 1])]
             x = data.train_x[chunk]
-            residual = self._probabilities(parameters, x)
-            residual[data.train_y[chunk], np.arange(len(chunk))] -= 1.0
+            residual = self._residual(parameters, x, data.train_y[chunk])
             start = 0
             for owner in range(first, last):
                 stop = int(ends[owner]) - begin
@@ -55,23 +66,32 @@ class Logistic:
         return result.reshape(len(sizes), self.dimension)
 
     def evaluate(self, parameters: Floats, data: Dataset) -> Evaluation:
-        logits = self._logits(parameters, data.test_x)
-        top = logits.max(axis=0)
-        chosen = logits[data.test_y, np.arange(len(data.test_y))]
+        scores = self._scores(parameters, data.test_x)
+        top = scores.max(axis=0)
+        chosen = scores[data.test_y, np.arange(len(data.test_y))]
         loss = float(
-            (top + np.log(np.exp(logits - top).sum(axis=0)) - chosen).mean(dtype=np.float64)
+            (top + np.log(np.exp(scores - top).sum(axis=0)) - chosen).mean(dtype=np.float64)
         )
-        return evaluation(loss, logits.argmax(axis=0), data.test_y, self.classes)
+        return evaluation(loss, scores.argmax(axis=0), data.test_y, self.classes)
 
     def _logits(self, parameters: Floats, x: Features) -> Features:
         """(classes, records): sums and maxima over classes then run along whole rows."""
         table = parameters.reshape(self.features + 1, self.classes).astype(np.float32)
         return np.ascontiguousarray((x @ table[:-1] + table[-1]).T)
 
-    def _probabilities(self, parameters: Floats, x: Features) -> Features:
-        """(classes, records)"""
-        logits = self._logits(parameters, x)
-        logits -= logits.max(axis=0)
-        np.exp(logits, out=logits)
-        logits /= logits.sum(axis=0)
-        return logits
+    def _scores(self, parameters: Floats, x: Features) -> Features:
+        """(classes, records) what goes into the softmax: the logits themselves."""
+        return self._logits(parameters, x)
+
+    def _residual(self, parameters: Floats, x: Features, labels: Ints) -> Features:
+        """(classes, records) the slope of each record's loss by its logits."""
+        return softmax_residual(self._logits(parameters, x), labels)
+
+
+def softmax_residual(scores: Features, labels: Ints) -> Features:
+    """(classes, records) softmax less the label, written over the scores."""
+    scores -= scores.max(axis=0)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=0)
+    scores[labels, np.arange(len(labels))] -= 1.0
+    return scores

@@ -81,7 +81,8 @@ class Accuracy(PaperStudy):
             for key in ("error_bound", "true_error", "invalid"):
                 row |= spread(key, _over_seeds(by_seed, key))
             rows.append(row)
-        plot = Plot("round", "accuracy", "auction", "round", "test accuracy", panel="panel")
+        label = f"test accuracy of {scenario.model.name}"
+        plot = Plot("round", "accuracy", "auction", "round", label, panel="panel")
         sentences = [_sentence(rows, market.name) for market in self.markets]
         return Finding(rows, plot, sentences, in_panels(rows), OVER_RUNS)
 

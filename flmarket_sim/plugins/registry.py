@@ -77,7 +77,11 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "exponential": "owners.families:Exponential",
         "step": "owners.families:Step",
     },
-    "model": {"logistic": "learning.logistic:Logistic", "none": "learning.buyer_model:NoModel"},
+    "model": {
+        "logistic": "learning.logistic:Logistic",
+        "sigmoid-logistic": "learning.sigmoid_logistic:SigmoidLogistic",
+        "none": "learning.buyer_model:NoModel",
+    },
     "study": {
         "misreport-gain": "studies.misreport_gain:MisreportGain",
         "published-regret": "paper.published_regret:PublishedRegret",

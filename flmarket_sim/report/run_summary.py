@@ -30,7 +30,8 @@ def render(run: str | os.PathLike[str]) -> RenderableType:
         number = (rounds := of_buyer(events, name)).column("round").to_numpy()
         selected = ((number + 1) % step == 0) | (number == totals["rounds"] - 1)
         rows = rounds.filter(pa.array(selected)).to_pylist()
-        parts += [_table(name, rows, totals), Text(_sentence(totals) + "\n")]
+        model = summary["models"][name]
+        parts += [_table(name, rows, totals), Text(_sentence(totals, model) + "\n")]
     people = f"{summary['owners_who_sold']} of {summary['owners']} owners sold a gradient"
     parts.append(
         Text(
@@ -94,7 +95,7 @@ def _table(name: str, rows: list[dict[str, Any]], totals: dict[str, Any]) -> Tab
     return table
 
 
-def _sentence(totals: dict[str, Any]) -> str:
+def _sentence(totals: dict[str, Any], model: str) -> str:
     spent = (
         f"{totals['spent'] / totals['budget']:.0%} of the budget was spent"
         if totals["budget"]
@@ -110,4 +111,5 @@ def _sentence(totals: dict[str, Any]) -> str:
         else ""
     )
     last_line = "The last line sums up; its error bound is a mean of valid rounds."
-    return f"{spent}; {surplus}{lost}{invalid}. {last_line}"
+    learner = "" if totals["final_accuracy"] is None else f" The model is {model}."
+    return f"{spent}; {surplus}{lost}{invalid}. {last_line}{learner}"

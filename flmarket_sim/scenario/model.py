@@ -106,7 +106,8 @@ class Plugin(Part):
 class Model(Plugin):
     """The buyer's model.
 
-    It is 'logistic', 'none' (a market without learning), or a torch.nn.Module as 'module:Class'.
+    It is 'logistic', 'sigmoid-logistic' (the authors' classifier), 'none' (a market without
+    learning), or a torch.nn.Module as 'module:Class'.
     """
 
     name: str = Field("logistic", min_length=1)

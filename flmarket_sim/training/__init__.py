@@ -9,17 +9,15 @@ from flmarket_sim.auctions.learned.weight_files import Learned
 from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.training.epochs import Progress, Trainer, finish, run_epochs
-from flmarket_sim.training.regretnet_training import (
-    RegretNetSettings,
-    RegretNetTrainer,
-    regretnet_settings,
-)
+from flmarket_sim.training.regretnet_settings import RegretNetSettings, regretnet_settings
+from flmarket_sim.training.regretnet_training import RegretNetTrainer
 from flmarket_sim.training.seq_price_training import (
     SEQ_PRICE,
     SeqPriceSettings,
     SeqPriceTrainer,
     seq_price_settings,
 )
+from flmarket_sim.training.setting_overrides import with_overrides
 
 Settings = RegretNetSettings | SeqPriceSettings
 
@@ -60,4 +58,4 @@ def train(
     return finish(trainer, out)
 
 
-__all__ = ["Settings", "preset", "train"]
+__all__ = ["Settings", "preset", "train", "with_overrides"]

@@ -55,12 +55,16 @@ class Trainer:
         self.history: list[dict[str, float]] = []
         self.facts: dict[str, Any] = {}
 
-    def make_network(self, make: Callable[[], nn.Module]) -> None:
-        """Makes the network, with weights drawn from the seed, and its optimiser."""
+    def make_network(self, make: Callable[[], nn.Module], optimiser: str = "adam") -> None:
+        """Makes the network, with weights drawn from the seed, and its optimiser.
+
+        The optimiser is "adam", or "descent" for plain steps down the slope.
+        """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             self.network: Any = make()
-        self.optimiser = torch.optim.Adam(self.network.parameters(), self.settings.learning_rate)
+        kind = torch.optim.Adam if optimiser == "adam" else torch.optim.SGD
+        self.optimiser = kind(self.network.parameters(), self.settings.learning_rate)
 
     def advance(self) -> dict[str, float]:
         """Takes one step, and returns its metrics."""
@@ -76,12 +80,18 @@ class Trainer:
         for group in self.optimiser.param_groups:
             group["lr"] = rate * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done)))
 
-    def descend(self, objective: Tensor) -> None:
-        """Moves the weights one step down the slope of the objective."""
+    def descend(self, objective: Tensor, clip: float | None = 1.0) -> None:
+        """Moves the weights one step down the slope of the objective, scaled to the norm `clip`.
+
+        Weights stay where they are if the slope is not finite.
+        """
         self.optimiser.zero_grad()
         torch.autograd.backward(objective)
-        nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
-        self.optimiser.step()
+        weights = list(self.network.parameters())
+        if clip is not None:
+            nn.utils.clip_grad_norm_(weights, clip)
+        if all(w.grad is None or bool(torch.isfinite(w.grad).all()) for w in weights):
+            self.optimiser.step()
         self.step += 1
 
 

@@ -5,8 +5,7 @@ The corrections of docs/theory.md, section 3, are part of it.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,10 +14,12 @@ from flmarket_sim.aggregation.differentiable import error_bound_under
 from flmarket_sim.auctions.learned.level_outcome import LevelOutcome, ReportTensors, outcome_of
 from flmarket_sim.auctions.learned.menu_network import MenuNetwork
 from flmarket_sim.auctions.learned.paper_network import PaperNetwork
-from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.training import multipliers
 from flmarket_sim.training.epochs import Trainer
+from flmarket_sim.training.regretnet_settings import RegretNetSettings, trainable
 from flmarket_sim.training.training_misreports import (
+    MisreportTensors,
     ascended_misreports,
     best_misreports,
     misreport_utility,
@@ -26,65 +27,15 @@ from flmarket_sim.training.training_misreports import (
 )
 from flmarket_sim.training.type_space import Types, TypeSampler
 
-# Levels of each mechanism, and whether it is deterministic.
-MECHANISMS = {"regretnet": (1, False), "m-regretnet": (8, False), "dm-regretnet": (8, True)}
+ASCENT_RATE = 0.1  # gamma, the step size of an ascent
 
 
-@dataclass(frozen=True)
-class RegretNetSettings:
-    """The settings of a training. `paper` follows the paper; `fast` trains best here.
+class Loss(NamedTuple):
+    """What a step lowers (`total`), the error bound in it, and the violations (n,) by name."""
 
-    regret_target and ir_target steer one multiplier each (multiplier *= exp(gain log(violation /
-    target))). Without targets, the multipliers follow the augmented Lagrangian of appendix A, one
-    for each owner.
-    """
-
-    preset: str
-    network: str
-    steps: int
-    markets: int
-    learning_rate: float
-    attack: str  # "search" or "ascent"
-    tries: int
-    temperature: tuple[float, float]
-    regret_target: float | None = None
-    ir_target: float | None = None
-    steps_per_epoch: int = 50
-    wild: float = 0.0  # share of extreme misreports in a search
-
-
-def regretnet_settings(name: str, mechanism: str) -> RegretNetSettings:
-    """The settings of a preset for a mechanism."""
-    _, deterministic = _trainable(mechanism)
-    if name == "paper":
-        return RegretNetSettings(
-            "paper", "paper", 5000, 1024, 1e-3, "ascent", 100, (0.125, 0.125), steps_per_epoch=100
-        )
-    if name == "fast" and deterministic:
-        return RegretNetSettings(
-            "fast", "menu", 1600, 256, 2e-3, "search", 28, (0.2, 0.05), regret_target=0.05, wild=0.3
-        )
-    if name == "fast":
-        return RegretNetSettings(
-            "fast",
-            "paper",
-            2000,
-            512,
-            2e-3,
-            "search",
-            12,
-            (1.0, 1.0),
-            regret_target=0.05,
-            ir_target=0.02,
-        )
-    raise InputError(f"there is no preset {name!r}; choose fast or paper")
-
-
-def _trainable(mechanism: str) -> tuple[int, bool]:
-    if mechanism not in MECHANISMS:
-        names = ", ".join(MECHANISMS)
-        raise InputError(f"{mechanism!r} cannot be trained; choose one of {names} or seq-price")
-    return MECHANISMS[mechanism]
+    total: Tensor
+    error: Tensor
+    violations: multipliers.Violations
 
 
 class RegretNetTrainer(Trainer):
@@ -101,7 +52,7 @@ class RegretNetTrainer(Trainer):
         seed: int = 0,
         levels: int | None = None,
     ) -> None:
-        default, deterministic = _trainable(mechanism)
+        default, deterministic = trainable(mechanism)
         super().__init__(mechanism, deterministic, [scenario], rule, settings, seed)
         self.levels = levels or default
         self.sampler = TypeSampler(scenario, seed)
@@ -111,21 +62,38 @@ class RegretNetTrainer(Trainer):
                 MenuNetwork(self.levels)
                 if settings.network == "menu"
                 else PaperNetwork(self.owners, self.levels)
-            )
+            ),
+            settings.optimiser,
         )
         self.memory = {
-            "multipliers": {
-                name: torch.ones(self.owners) for name in ("regret", "ir", "determinism")
-            },
+            "multipliers": multipliers.at_start(self.owners),
             "running": {"regret": settings.regret_target or 0.0, "ir": settings.ir_target or 0.0},
         }
 
     def advance(self) -> dict[str, float]:
         settings = self.settings
-        if settings.preset == "fast":
+        if settings.falling_rate:
             self.slow_down(settings.learning_rate)
+        loss = self.loss(self.batch())
+        self.descend(loss.total, settings.gradient_clip)
+        violations = {name: v.detach() for name, v in loss.violations.items()}
+        self._raise_multipliers(violations)
+        return {
+            "error": float(loss.error.detach()),
+            "regret": float(violations["regret"].mean()),
+            "ir": float(violations["ir"].mean()),
+        }
+
+    def batch(self) -> Types:
+        """The profiles of this step: fresh ones, or the step's batch of the one sample."""
+        settings = self.settings
+        number = self.step if settings.fresh_profiles else self.step % settings.steps_per_epoch
+        return self.sampler.draw(number, settings.markets)
+
+    def loss(self, types: Types) -> Loss:
+        """The loss of the network on profiles, with the multipliers of this step."""
+        settings = self.settings
         temperature = self.cool(*settings.temperature)
-        types = self.sampler.draw(self.step, settings.markets)
         truth = types.truthful(self.levels)
         soft = outcome_of(
             self.network,
@@ -134,48 +102,53 @@ class RegretNetTrainer(Trainer):
             temperature=temperature if self.deterministic else None,
         )
         soft = LevelOutcome(soft.chance.float(), soft.payment.float())
-        utility, cost = self._utility(types, truth, soft)
+        utility, cost = self._utility(truth, soft)
         objective, error = self._objective(types, truth, soft)
-        regret = self._regret(types, truth, utility, cost, temperature)
-        ir = ((-utility).clamp(min=0) / cost).clamp(max=5.0).mean(0)
-        spread = (
-            1.0 - 1.0 / (self.levels + 1) - ((soft.chance - 1.0 / (self.levels + 1)) ** 2).sum(-1)
-        )
-        violations = {"regret": regret, "ir": ir}
-        if self.deterministic and settings.network == "paper":
-            violations["determinism"] = spread.mean(0)
-        self.descend(objective + self._penalty(violations))
-        self._raise_multipliers({name: v.detach() for name, v in violations.items()})
-        return {
-            "error": float(error.detach()),
-            "regret": float(regret.detach().mean()),
-            "ir": float(ir.detach().mean()),
+        shortfall, counts = self._relative((-utility).clamp(min=0), cost)
+        violations = {
+            "regret": self._regret(types, truth, utility, cost, temperature),
+            "ir": shortfall.sum(0) / counts.sum(0).clamp(min=1),
         }
+        if self.deterministic and settings.network == "paper":
+            even = 1.0 / (self.levels + 1)
+            violations["determinism"] = (1.0 - even - ((soft.chance - even) ** 2).sum(-1)).mean(0)
+        return Loss(objective + self._penalty(violations), error, violations)
 
-    def _utility(
-        self, types: Types, truth: ReportTensors, outcome: LevelOutcome
-    ) -> tuple[Tensor, Tensor]:
-        """(K, n) expected utility of the truth, and its cost: the value of what she sells, at least
-        that of one level."""
+    def _utility(self, truth: ReportTensors, outcome: LevelOutcome) -> tuple[Tensor, Tensor]:
+        """(K, n) expected utility of the truth, and its cost: the value of what she sells.
+
+        With `cost_floor` the cost is at least the value of one level.
+        """
         nothing = torch.zeros_like(truth.values[..., :1])
         values = torch.cat([nothing, truth.values], -1)
         if isinstance(self.network, MenuNetwork):  # she gets her favourite: no smoothing needed
             gains = outcome.payment - values
             best = gains.argmax(-1, keepdim=True)
             cost = values.gather(-1, best)[..., 0]
-            return gains.gather(-1, best)[..., 0], torch.maximum(
-                cost, truth.values[..., 0]
-            ).detach()
-        cost = (outcome.chance * values).sum(-1)
-        return (outcome.chance * (outcome.payment - values)).sum(-1), torch.maximum(
-            cost, truth.values[..., 0]
-        ).detach()
+            utility = gains.gather(-1, best)[..., 0]
+        else:
+            cost = (outcome.chance * values).sum(-1)
+            utility = (outcome.chance * (outcome.payment - values)).sum(-1)
+        if self.settings.cost_floor:
+            cost = torch.maximum(cost, truth.values[..., 0])
+        return utility, cost.detach() if self.settings.detach_cost else cost
+
+    def _relative(self, gain: Tensor, cost: Tensor) -> tuple[Tensor, Tensor]:
+        """Gain / cost, and where it counts: it is 0 and does not count where it is not finite."""
+        counts = torch.isfinite(gain.detach() / cost.detach())
+        ratio = torch.where(counts, gain, 0.0) / torch.where(counts, cost, 1.0)
+        if self.settings.gain_cap is not None:
+            ratio = ratio.clamp(max=self.settings.gain_cap)
+        return ratio, counts
 
     def _objective(
         self, types: Types, truth: ReportTensors, soft: LevelOutcome
     ) -> tuple[Tensor, Tensor]:
         """The objective, and the mean error bound to report (minus the privacy sold for randomised
-        nets)."""
+        nets).
+
+        The paper's nets have n ERR; for randomised nets that is n NPL, in which the n cancels.
+        """
         share = torch.arange(self.levels + 1) / self.levels
         sold = (soft.chance * share).sum(-1) * types.privacy_budget
         if not self.deterministic:
@@ -197,10 +170,7 @@ class RegretNetTrainer(Trainer):
                 bound.clamp(max=100.0).mean()
             ), bound.clamp(max=100.0).mean()
         bound = error_bound_under(
-            self.rule,
-            sold.double().clamp(min=1e-3),
-            types.data_size.double(),
-            self.scenarios[0].privacy.clip,
+            self.rule, sold.double(), types.data_size.double(), self.scenarios[0].privacy.clip
         )
         return self.owners * bound.mean(), bound.mean()
 
@@ -209,98 +179,78 @@ class RegretNetTrainer(Trainer):
     ) -> Tensor:
         """(n,) mean gain / cost of misreports: of one random owner of each market (search), or of
         all owners in turn (ascent)."""
+        markets, search = len(truth.budget), self.settings.attack == "search"
         generator = torch.Generator().manual_seed((self.seed * 1_000_003 + self.step) % 2**63)
-        markets = len(truth.budget)
-        total = torch.zeros(self.owners)
-        if self.settings.attack == "search":
-            owner = torch.randint(0, self.owners, (markets,), generator=generator)
-            gain = self._gain(types, truth, utility, cost, owner, generator, temperature)
-            count = torch.zeros(self.owners).index_add(0, owner, torch.ones(markets)).clamp(min=1)
-            return total.index_add(0, owner, gain) / count
-        gains = []
-        for i in range(self.owners):
-            gains.append(
-                self._gain(
-                    types, truth, utility, cost, torch.full((markets,), i), generator, temperature
-                ).mean()
-            )
-        return torch.stack(gains)
+        if search:
+            attackers = [torch.randint(0, self.owners, (markets,), generator=generator)]
+        else:
+            attackers = [torch.full((markets,), i) for i in range(self.owners)]
+        total, number = torch.zeros(self.owners), torch.zeros(self.owners)
+        rows = torch.arange(markets)
+        for owner in attackers:
+            if search:
+                misreport = best_misreports(
+                    self.network,
+                    types,
+                    truth,
+                    owner,
+                    self.settings.tries,
+                    generator,
+                    self.deterministic,
+                    self.settings.wild,
+                    self.settings.size_lies,
+                )
+            else:
+                misreport = ascended_misreports(
+                    self.network,
+                    types,
+                    truth,
+                    owner,
+                    self.settings.tries,
+                    ASCENT_RATE,
+                    self.deterministic,
+                    temperature,
+                    size_lies=self.settings.size_lies,
+                    per_record=self.settings.record_ascent,
+                )
+            lying = self._lying(types, truth, owner, misreport, temperature)
+            gain = (lying - utility[rows, owner]).clamp(min=0)
+            ratio, counts = self._relative(gain, cost[rows, owner])
+            total = total.index_add(0, owner, ratio)
+            number = number.index_add(0, owner, counts.float())
+        return total / number.clamp(min=1)
 
-    def _gain(
+    def _lying(
         self,
         types: Types,
         truth: ReportTensors,
-        utility: Tensor,
-        cost: Tensor,
         owner: Tensor,
-        generator: torch.Generator,
+        misreport: MisreportTensors,
         temperature: float,
     ) -> Tensor:
-        settings, rows = self.settings, torch.arange(len(owner))
-        if settings.attack == "search":
-            misreport = best_misreports(
-                self.network,
-                types,
-                truth,
-                owner,
-                settings.tries,
-                generator,
-                self.deterministic,
-                settings.wild,
-            )
-        else:
-            misreport = ascended_misreports(
-                self.network,
-                types,
-                truth,
-                owner,
-                settings.tries,
-                0.1,
-                self.deterministic,
-                temperature,
-            )
-        smooth = temperature if self.deterministic and settings.network == "paper" else None
+        """(K,) the utility of a misreport of one owner of each market."""
+        smooth = temperature if self.deterministic and self.settings.network == "paper" else None
         outcome = outcome_of(
             self.network,
             with_misreport(truth, owner, misreport),
             deterministic=self.deterministic,
             temperature=smooth,
         )
-        lying = misreport_utility(
-            types, owner, misreport, LevelOutcome(outcome.chance.float(), outcome.payment.float())
-        )
-        return ((lying - utility[rows, owner]).clamp(min=0) / cost[rows, owner]).clamp(max=5.0)
+        outcome = LevelOutcome(outcome.chance.float(), outcome.payment.float())
+        return misreport_utility(types, owner, misreport, outcome)
 
-    def _penalty(self, violations: dict[str, Tensor]) -> Tensor:
+    def _penalty(self, violations: multipliers.Violations) -> Tensor:
+        phi = self.memory["multipliers"]
         if self.settings.regret_target is not None:
-            return sum(
-                (self.memory["multipliers"][name][0] * v.mean() for name, v in violations.items()),
-                torch.zeros(()),
-            )
+            return multipliers.steered(phi, violations)
         epoch = self.step // self.settings.steps_per_epoch
-        total = torch.zeros(())
-        for name, v in violations.items():
-            rho = 1.0 if name == "determinism" else 1.0 + epoch
-            total = total + (self.memory["multipliers"][name] * v).sum() + 0.5 * rho * v.sum() ** 2
-        return total
+        return multipliers.augmented(phi, violations, epoch)
 
-    def _raise_multipliers(self, violations: dict[str, Tensor]) -> None:
-        settings = self.settings
-        multipliers, running = self.memory["multipliers"], self.memory["running"]
+    def _raise_multipliers(self, violations: multipliers.Violations) -> None:
+        settings, phi = self.settings, self.memory["multipliers"]
         if settings.regret_target is not None:
-            targets = {
-                "regret": settings.regret_target,
-                "ir": settings.ir_target or 1.0,
-                "determinism": 1.0,
-            }
-            for name in running:
-                running[name] = 0.98 * running[name] + 0.02 * float(violations[name].mean())
-                if self.step % 20 == 0:
-                    push = 0.05 * math.log(max(running[name], 1e-4) / targets[name])
-                    multipliers[name] = (multipliers[name] * math.exp(push)).clamp(0.05, 100.0)
-        elif self.step % 10 == 0:
+            targets = {"regret": settings.regret_target, "ir": settings.ir_target or 1.0}
+            multipliers.steer(phi, self.memory["running"], violations, self.step, targets)
+        else:
             epoch = (self.step - 1) // settings.steps_per_epoch
-            for name, v in violations.items():
-                multipliers[name] = (
-                    multipliers[name] + (1.0 if name == "determinism" else 1.0 + epoch) * v
-                )
+            multipliers.raise_augmented(phi, violations, self.step, epoch)

@@ -21,10 +21,15 @@ class MisreportTensors(NamedTuple):
 
 
 def random_misreports(
-    types: Types, owner: Tensor, levels: int, generator: torch.Generator, wild: float = 0.0
+    types: Types,
+    owner: Tensor,
+    levels: int,
+    generator: torch.Generator,
+    wild: float = 0.0,
+    size_lies: bool = True,
 ) -> MisreportTensors:
     """A random misreport of owner[k] in market k: another family or rate, a smaller budget, fewer
-    records, distorted levels.
+    records (with `size_lies`), distorted levels.
 
     A share `wild` of them raises the price from some level on by a large factor, even beyond the
     buyer's money.
@@ -38,7 +43,9 @@ def random_misreports(
     family = torch.where(uniform() < 0.5, family, other)
     rate = rate * torch.exp(0.7 * torch.randn(len(owner), generator=generator))
     budget = torch.where(uniform() < 0.5, budget, budget * (0.1 + 0.9 * uniform()))
-    size = torch.where(uniform() < 0.7, size, (size * (0.1 + 0.9 * uniform())).floor().clamp(min=1))
+    if size_lies:
+        kept = uniform() < 0.7
+        size = torch.where(kept, size, (size * (0.1 + 0.9 * uniform())).floor().clamp(min=1))
     values = Types(family, rate, budget, size, types.budget).truthful(levels).values
     crooked = torch.exp(0.5 * torch.randn(values.shape, generator=generator))
     values = torch.where(
@@ -92,6 +99,7 @@ def best_misreports(
     generator: torch.Generator,
     deterministic: bool,
     wild: float = 0.0,
+    size_lies: bool = True,
 ) -> MisreportTensors:
     """The best of `tries` random misreports of one owner of each market, as deployed."""
     markets = len(owner)
@@ -100,7 +108,7 @@ def best_misreports(
         wide_types = types.take(many)
         wide_owner = owner[many]
         misreports = random_misreports(
-            wide_types, wide_owner, truth.values.shape[-1], generator, wild
+            wide_types, wide_owner, truth.values.shape[-1], generator, wild, size_lies
         )
         reports = with_misreport(
             ReportTensors(*(column[many] for column in truth)), wide_owner, misreports
@@ -123,17 +131,27 @@ def ascended_misreports(
     rate: float,
     deterministic: bool,
     temperature: float | None,
+    *,
+    size_lies: bool = False,
+    per_record: bool = True,
 ) -> MisreportTensors:
-    """The paper's attack: the last iterate of plain gradient ascent from the truth, on values for a
-    record and on the privacy budget."""
+    """The last iterate of plain gradient ascent from the truth, on values for a record, on the
+    privacy budget and, with `size_lies`, on the data size.
+
+    The ascent climbs her utility, or her utility for a record of her true size (`per_record`).
+    After each step values are at least 0 and do not fall from level to level, the privacy budget is
+    in [0, true] and the data size in [1, true]. `per_record` keeps values and budgets above 0. A
+    slope that is not finite counts as 0.
+    """
     rows = torch.arange(len(owner))
-    size = truth.data_size[rows, owner]
-    unit = (truth.values[rows, owner] / size[:, None]).clone()
-    budget = truth.privacy_budget[rows, owner].clone()
-    most = budget.clone()
+    most_records, most_loss = truth.data_size[rows, owner], truth.privacy_budget[rows, owner]
+    unit = truth.values[rows, owner] / most_records[:, None]
+    budget, size = most_loss.clone(), most_records.clone()
+    least_value, least_budget = (1e-3, 1e-2) if per_record else (0.0, 0.0)
     for _ in range(steps):
-        unit.requires_grad_(True)
-        budget.requires_grad_(True)
+        moving = [unit, budget, size] if size_lies else [unit, budget]
+        for part in moving:
+            part.requires_grad_(True)
         misreport = MisreportTensors(unit * size[:, None], budget, size)
         outcome = outcome_of(
             network,
@@ -141,11 +159,16 @@ def ascended_misreports(
             deterministic=deterministic,
             temperature=temperature,
         )
-        utility = (misreport_utility(types, owner, misreport, outcome) / size).sum()
-        slopes = torch.autograd.grad(utility, (unit, budget), allow_unused=True)
+        utility = misreport_utility(types, owner, misreport, outcome)
+        climbed = (utility / most_records if per_record else utility).sum()
+        slopes = torch.autograd.grad(climbed, moving, allow_unused=True)
         with torch.no_grad():
-            moved = unit if slopes[0] is None else unit + rate * slopes[0]
-            unit = moved.clamp(min=1e-3).cummax(dim=1).values.detach()
-            shifted = budget if slopes[1] is None else budget + rate * slopes[1]
-            budget = torch.minimum(shifted.clamp(min=1e-2), most).detach()
+            moved = [
+                part if slope is None else part + rate * slope.nan_to_num(0.0, 0.0, 0.0)
+                for part, slope in zip(moving, slopes, strict=True)
+            ]
+            unit = moved[0].clamp(min=least_value).cummax(dim=1).values.detach()
+            budget = torch.minimum(moved[1].clamp(min=least_budget), most_loss).detach()
+            if size_lies:
+                size = torch.minimum(moved[2].clamp(min=1.0), most_records).detach()
     return MisreportTensors(unit * size[:, None], budget, size)

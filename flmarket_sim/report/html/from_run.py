@@ -11,6 +11,7 @@ import numpy as np
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog import read_events, read_run
+from flmarket_sim.eventlog.summary import models_of
 from flmarket_sim.report.html import run_owners, run_timeline
 from flmarket_sim.report.html.parts import (
     ROWS,
@@ -64,7 +65,7 @@ def read(path: Path) -> Source:
         notices=notices,
         cards=_cards(scenario, rounds),
         charts=[
-            *_by_round(rounds),
+            *_by_round(rounds, models_of(scenario)),
             *run_owners.sales(path, scenario),
             *run_owners.privacy(path, scenario),
             *lies_charts,
@@ -121,6 +122,7 @@ def _cards(scenario: Row, rounds: list[Row]) -> list[tuple[str, str]]:
         ("owners", f"{scenario['owners']['count']:,}"),
         ("rounds", f"{len(rounds):,}"),
         ("mean error bound", short(_over_rounds(rounds, MEASURES["error bound"]).mean)),
+        ("model", ", ".join(dict.fromkeys(models_of(scenario).values()))),
         (LAST_ACCURACY, short(last, percent=True) if last == last else "-"),
         (
             "money spent",
@@ -132,7 +134,7 @@ def _cards(scenario: Row, rounds: list[Row]) -> list[tuple[str, str]]:
     return [card for card in cards if card[1] != "-"]
 
 
-def _by_round(rounds: list[Row]) -> list[Chart]:
+def _by_round(rounds: list[Row], models: dict[str, str]) -> list[Chart]:
     """Charts over budget and over rounds, with a series for each buyer."""
 
     def line(
@@ -186,7 +188,15 @@ def _by_round(rounds: list[Row]) -> list[Chart]:
             note,
             y_log=True,
         ),
-        Chart("accuracy", "Accuracy", "line", "round", "test accuracy", accuracy, percent=True),
+        Chart(
+            "accuracy",
+            "Accuracy",
+            "line",
+            "round",
+            f"test accuracy of {', '.join(dict.fromkeys(models.values()))}",
+            accuracy,
+            percent=True,
+        ),
         Chart(
             "money",
             "Money by round",

@@ -83,7 +83,7 @@ class Accuracy(PaperStudy):
             rows.append(row)
         label = f"test accuracy of {scenario.model.name}"
         plot = Plot("round", "accuracy", "auction", "round", label, panel="panel")
-        sentences = [_sentence(rows, market.name) for market in self.markets]
+        sentences = [_sentence(rows, market.name, scenario.model.name) for market in self.markets]
         return Finding(rows, plot, sentences, in_panels(rows), OVER_RUNS)
 
 
@@ -99,7 +99,7 @@ def _difference(by_seed: dict[int, Row], baseline: dict[int, Row]) -> Estimate:
     )
 
 
-def _sentence(rows: list[Row], market: str) -> str:
+def _sentence(rows: list[Row], market: str, model: str) -> str:
     in_market = [row for row in rows if row["market"] == market]
     end = max(row["round"] for row in in_market)
     last = [row for row in in_market if row["round"] == end]
@@ -108,4 +108,4 @@ def _sentence(rows: list[Row], market: str) -> str:
         f"{Estimate(row['accuracy'], row['accuracy_low'], row['accuracy_high'])}"
         for row in sorted(last, key=lambda row: -float(row["accuracy"]))
     ]
-    return f"{market}, after the last round: {', '.join(accuracies)}"
+    return f"{market}, model {model}, after round {end}: {', '.join(accuracies)}"

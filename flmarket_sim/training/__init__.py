@@ -58,4 +58,4 @@ def train(
     return finish(trainer, out)
 
 
-__all__ = ["Settings", "preset", "train", "with_overrides"]
+__all__ = ["RegretNetSettings", "Settings", "preset", "train", "with_overrides"]

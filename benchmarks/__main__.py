@@ -21,6 +21,7 @@ NAMES = (
     "learned",
     "sweep",
     "crash_safety",
+    "kept_models",
     "many_events",
     "scale",
 )

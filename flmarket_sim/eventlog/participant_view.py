@@ -28,7 +28,7 @@ from flmarket_sim.eventlog.participants import Participant, parse_participant
 from flmarket_sim.eventlog.reader import event_files, read_part, read_run
 from flmarket_sim.eventlog.record import Role, Seen
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS
-from flmarket_sim.eventlog.tables import TABLES, columns_of_owner
+from flmarket_sim.eventlog.tables import TABLES, columns_of_owner, table_schema
 from flmarket_sim.eventlog.view_models import write_models
 from flmarket_sim.eventlog.visibility import (
     PARAMETERS_COME_WITH,
@@ -69,8 +69,10 @@ def write_view(run: str | os.PathLike[str], who: str, out: str | Path) -> dict[s
         buyers = [buyer["name"] for buyer in scenario["buyers"]] or ["buyer"]
         viewer = parse_participant(who, buyers, scenario["owners"]["count"])
         levels = scenario["market"]["levels"]
-        if not isinstance(levels, int) or not 1 <= levels <= 1000 or viewer.owners < 1:
+        if not isinstance(levels, int) or not 1 <= levels <= 1000:
             raise TypeError(f"market.levels is {shown(levels)}")
+        if not 1 <= viewer.owners < 2**31:
+            raise TypeError(f"owners.count is {shown(viewer.owners)}")
         view_info = {
             "schema": info["schema"],
             "view": who,
@@ -97,8 +99,7 @@ def write_view(run: str | os.PathLike[str], who: str, out: str | Path) -> dict[s
         if viewer.role == Role.OWNER:
             for table in TABLES:
                 if (path := run / f"{table}.parquet").exists():
-                    own = _own_row(path, viewer.number, columns_of_owner(table))
-                    write_parquet(out / path.name, own)
+                    write_parquet(out / path.name, _own_row(path, table, viewer.number))
         view_info["log"] = {
             "events": sum(kinds.values()),
             "kinds": {kind: {"rows": rows} for kind, rows in kinds.items()},
@@ -289,9 +290,11 @@ def spelled_out(bids: pa.Table, levels: int) -> pa.Array:
     return pa.array(values, pa.list_(pa.float64()))
 
 
-def _own_row(path: Path, owner: int, columns: tuple[str, ...]) -> pa.Table:
-    table = read_parquet(path)
-    table = table.select([name for name in table.column_names if name in columns]).slice(owner, 1)
+def _own_row(path: Path, name: str, owner: int) -> pa.Table:
+    """The row of an owner in the table of that name, with the columns that she sees."""
+    table = read_parquet(path, table_schema(name))
+    seen = [column for column in columns_of_owner(name) if column in table.column_names]
+    table = table.select(seen).slice(owner, 1)
     for number, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
             values = (

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from .campaign import Failure, Tally, generator, run
-from .folder_readers import LogReader, ProbeReader, ReportReader, SweepFolderReader
+from .folder_readers import LogReader, ModelReader, ProbeReader, ReportReader, SweepFolderReader
 from .text_readers import ScenarioReader, SweepReader
 from .unfinished import UnfinishedReader
 from .weight_readers import PtReader, SafetensorsReader
@@ -21,7 +21,7 @@ from .weight_readers import PtReader, SafetensorsReader
 READERS = {
     reader.name: reader
     for reader in (
-        ScenarioReader, SweepReader, SafetensorsReader, PtReader, LogReader, ReportReader, SweepFolderReader, ProbeReader,
+        ScenarioReader, SweepReader, SafetensorsReader, PtReader, LogReader, ModelReader, ReportReader, SweepFolderReader, ProbeReader,
         UnfinishedReader,
     )
 }  # fmt: skip

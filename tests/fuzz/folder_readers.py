@@ -110,6 +110,33 @@ class LogReader(FolderReader):
         fm.sql(self.folder, f"SELECT * FROM {table}").to_pylist()
 
 
+class ModelReader(FolderReader):
+    """read_models, read_owners with records, and the models of a view."""
+
+    name = "models"
+
+    def fill(self) -> None:
+        learning = {"model": {"name": "logistic"}, "log": {"models": "every"}}
+        fm.run(build_scenario(SMALL | learning), self.folder)
+        info = fm.read_run(self.folder)
+        del info["models"]  # as in a run that was killed: no hash refuses a damaged file
+        text = json.dumps(info | {"outcome": "running"})
+        (self.folder / "run.json").write_text(text)
+
+    def make(self, rng: random.Random) -> bytes:
+        names = [n for n in self.whole if not n.startswith("events")]
+        name = rng.choice(names)
+        content = damaged(name, self.whole[name], rng, list(self.whole.values()))
+        return name.encode() + b"\n" + content
+
+    def look(self, damaged: Path) -> None:
+        for model in fm.read_models(self.folder):
+            assert model.parameters.shape == (model.parameters.size,)
+        fm.read_owners(self.folder).to_pylist()
+        with tempfile.TemporaryDirectory(dir=self.folder.parent) as view:
+            write_view(self.folder, "owner:3", Path(view) / "view")
+
+
 class ReportReader(LogReader):
     """The page of a run."""
 
@@ -161,7 +188,7 @@ class ProbeReader(FolderReader):
 
 def damaged(name: str, content: bytes, rng: random.Random, others: list[bytes]) -> bytes:
     """A file with something wrong: of the kind that its format allows, or any bytes."""
-    if rng.random() < 0.4 or name.endswith(".jsonl"):
+    if rng.random() < 0.4 or name.endswith((".jsonl", ".safetensors")):
         return mutate_bytes(content, rng, others)
     if name.endswith(".json"):
         tree = mutate_tree(json.loads(content), rng, [])

@@ -29,6 +29,7 @@ SAMPLE = {
     "safetensors": 200,
     "pt": 200,
     "log": 60,
+    "models": 60,
     "report": 5,
     "sweep-folder": 30,
     "probe": 20,

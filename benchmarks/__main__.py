@@ -19,6 +19,7 @@ NAMES = (
     "disk",
     "population",
     "learned",
+    "first_best",
     "sweep",
     "crash_safety",
     "kept_models",

@@ -1,8 +1,10 @@
-"""First-best: the least error of a buyer who knows every true valuation and pays exactly that.
+"""First-best: the best purchase found for a buyer who knows and pays every true valuation.
 
-This is a floor under all mechanisms and not a mechanism (docs/theory.md, section 4). The problem is
-not convex (concave valuations, owners left out), so the code searches from many starts. The result
-can be bought, so the true optimum is at most the error that is found here.
+It is a yardstick for mechanisms and not a mechanism (docs/theory.md, section 4). The problem is not
+convex (concave valuations, owners left out). The code tries all sets of step owners that can be the
+best (`step_sets`), up to 14 of them in a market, and searches the split of the remaining money
+(`money_search`). The purchase is affordable, so the optimum is at most its error. The optimum is at
+least `lower_bound`, which is proved (`proved_bound`).
 """
 
 from __future__ import annotations
@@ -12,146 +14,195 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from flmarket_sim.aggregation.error_bound import error_bound
-from flmarket_sim.aggregation.opt_aggr import OptAggr
 from flmarket_sim.auctions.auction import Floats
-from flmarket_sim.auctions.greedy import admit
+from flmarket_sim.auctions.money_search import (
+    Spending,
+    first_look,
+    keep,
+    optimal_error,
+    spread_money,
+)
+from flmarket_sim.auctions.proved_bound import proved_bound
+from flmarket_sim.auctions.step_sets import MOST_ENUMERATED, all_sets, neighbours, some_sets
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners import valuation
 from flmarket_sim.owners.bids import Profiles
 
+Bools = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+
+SETS_AT_ONCE = 2**17
+SEARCHED_SETS = 4  # sets of step owners that get the whole search, by their first looks
+HOPEFUL = 1.1  # times the best error so far: a set with a worse first look gets no whole search
+SET_ROUNDS = 10  # exchanges of step owners in markets with too many of them for all sets
+
 
 @dataclass(frozen=True)
 class FirstBest:
-    """The purchase: privacy_loss (K, n), spending (K,) at true valuations, and error_bound (K,)
-    under exact OptAggr."""
+    """The best purchase found in K markets; the optimum lies between lower_bound and error_bound.
+
+    privacy_loss  (K, n)
+    spending      (K,) at true valuations
+    error_bound   (K,) of the purchase under exact OptAggr
+    lower_bound   (K,) a proved lower bound of the least error of any affordable purchase; crude
+                  unless it was asked for
+    """
 
     privacy_loss: Floats
     spending: Floats
     error_bound: Floats
+    lower_bound: Floats
+
+    @property
+    def gap(self) -> Floats:
+        """(K,) the share of its error by which the purchase can at most be improved."""
+        known = np.isfinite(self.error_bound)
+        error = np.where(known, self.error_bound, 1.0)
+        return np.where(known, 1.0 - self.lower_bound / error, 0.0)
 
 
 def first_best(
-    truth: Profiles, budget: ArrayLike, clip: float = 1.0, steps: int = 250, starts: int = 6
+    truth: Profiles, budget: ArrayLike, clip: float = 1.0, bound: bool = False
 ) -> FirstBest:
-    """The best purchase of a search in K markets, with `starts` starts of `steps` steps each."""
+    """The best purchase found in K markets with budgets (K,).
+
+    `bound` asks for a close lower bound, which takes longer than the search. Without it the lower
+    bound is that of a buyer who can pay each divisible owner with the same money.
+    """
     money = np.asarray(budget, np.float64)
     if money.shape != (truth.shape[0],) or not (np.isfinite(money) & (money >= 0)).all():
         raise InputError(f"budget must be finite, at least 0 and of shape ({truth.shape[0]},)")
     full = truth.value(truth.privacy_budget)
-    best_loss = np.where(full.sum(1, keepdims=True) <= money[:, None], truth.privacy_budget, 0.0)
-    best_error = _bound(best_loss, truth, clip)
-    scarce = np.flatnonzero(full.sum(1) > money)
-    if len(scarce):
-        part, cash, price = truth.take(scarce), money[scarce], full[scarce]
-        for loss in _whole_sales(part, cash, price):
-            _keep(best_loss, best_error, scarce, loss, _bound(loss, part, clip))
-        for logits in _starts(part, price, best_loss[scarce], starts):
-            loss = _descend(part, cash, price, logits, steps, clip)
-            _keep(best_loss, best_error, scarce, loss, _bound(loss, part, clip))
-        step = part.family == valuation.STEP
-        if step.any() and not step.all():
-            for whole in _step_sets(
-                step, price / (part.data_size * part.privacy_budget), price, cash
-            ):
-                left = cash - np.where(whole, price, 0.0).sum(axis=1)
-                rest = _descend(
-                    part, left, price, np.where(step, -60.0, np.log(price)), steps, clip
-                )
-                loss = np.where(whole, part.privacy_budget, np.where(step, 0.0, rest))
-                _keep(best_loss, best_error, scarce, loss, _bound(loss, part, clip))
-    return FirstBest(best_loss, truth.value(best_loss).sum(axis=1), best_error)
+    scarce = full.sum(axis=1) > money
+    loss = np.where(scarce[:, None], 0.0, truth.privacy_budget)
+    _, error = optimal_error(loss, truth.data_size, clip)
+    lower = error.copy()
+    for rows in _alike(np.flatnonzero(scarce), truth.family == valuation.STEP):
+        loss[rows], error[rows], lower[rows] = _buy(truth.take(rows), money[rows], clip)
+    if bound and len(rows := np.flatnonzero(np.isfinite(error) & (lower < error))):
+        proved = proved_bound(truth.take(rows), money[rows], loss[rows], clip)
+        lower[rows] = np.maximum(lower[rows], proved)
+    return FirstBest(loss, truth.value(loss).sum(axis=1), error, lower)
 
 
-def _bound(loss: Floats, truth: Profiles, clip: float) -> Floats:
-    return error_bound(OptAggr().weights(loss, truth.data_size, clip), loss, truth.data_size, clip)
+def _alike(rows: Rows, step: Bools) -> list[Rows]:
+    """The rows in groups of markets that have the same number of step owners."""
+    number = step[rows].sum(axis=1)
+    groups = []
+    for count in np.unique(number):
+        some = rows[number == count]
+        at_once = max(1, SETS_AT_ONCE >> min(int(count), MOST_ENUMERATED))
+        groups += [some[first : first + at_once] for first in range(0, len(some), at_once)]
+    return groups
 
 
-def _keep(
-    best_loss: Floats, best_error: Floats, rows: np.ndarray, loss: Floats, error: Floats
-) -> None:
-    better = error < best_error[rows]
-    best_loss[rows[better]] = loss[better]
-    best_error[rows[better]] = error[better]
+def _buy(truth: Profiles, cash: Floats, clip: float) -> tuple[Floats, Floats, Floats]:
+    """Losses (K, n), errors (K,) and crude lower bounds (K,) where money is scarce."""
+    price = truth.value(truth.privacy_budget)
+    step = truth.family == valuation.STEP
+    if step[0].sum() <= MOST_ENUMERATED:
+        market, members = all_sets(step, price, cash)
+        problem, optimistic = _spendings(truth, cash, market, members, clip)
+        lower = _least(optimistic, market, len(cash))
+        look = _look_at_sets(problem, optimistic, market, len(cash), clip)
+    else:
+        _, lower = optimal_error(_alone(truth, price, cash), truth.data_size, clip)
+        market, problem, look = _exchange_sets(truth, price, step, cash, clip)
+    loss, error = np.zeros(price.shape), np.full(len(cash), np.inf)
+    for rows in _best_rows(look[1], market, SEARCHED_SETS):
+        keep(loss, error, market[rows], look[0][rows], look[1][rows])
+        hopeful = look[1][rows] < HOPEFUL * error[market[rows]]
+        if len(rows := rows[hopeful & (problem.price[rows] > 0).any(axis=1)]):
+            keep(loss, error, market[rows], *spread_money(problem.take(rows), clip))
+    return loss, error, np.minimum(lower, error)
 
 
-def _whole_sales(truth: Profiles, cash: Floats, price: Floats) -> list[Floats]:
-    """Whole privacy budgets, bought greedily in several orders: step owners make no other sales."""
-    eb, size = truth.privacy_budget, truth.data_size
-    purchases = []
-    for score in (price / (eb * size), price, price / eb**2, -size):
-        order = np.argsort(score, axis=1, kind="stable")
-        value = np.take_along_axis(price, order, 1)
-        bought = np.zeros(price.shape, bool)
-        np.put_along_axis(
-            bought, order, admit(value, np.broadcast_to(cash[:, None], value.shape)), 1
-        )
-        purchases.append(np.where(bought, eb, 0.0))
-    return purchases
+def _alone(truth: Profiles, price: Floats, cash: Floats) -> Floats:
+    """(K, n) what each owner sells for all of the money."""
+    everything = np.broadcast_to(cash[:, None], price.shape)
+    return Spending(truth, cash, price, np.zeros(price.shape)).losses(everything)
 
 
-def _step_sets(
-    step: NDArray[np.bool_], unit: Floats, price: Floats, cash: Floats
-) -> list[NDArray[np.bool_]]:
-    """Sets of step owners to buy whole before the rest of the money is spread: the cheapest 0, 1,
-    2, ... that can be paid, and each one alone."""
-    order = np.argsort(np.where(step, unit, np.inf), axis=1, kind="stable")
-    value = np.take_along_axis(np.where(step, price, np.inf), order, 1)
-    affordable = np.cumsum(value, axis=1) <= cash[:, None]
-    sets = []
-    for count in range(int(step.sum(axis=1).max()) + 1):
-        chosen = np.zeros(step.shape, bool)
-        np.put_along_axis(chosen, order, affordable & (np.arange(step.shape[1]) < count), 1)
-        sets.append(chosen)
-    if step.shape[1] > 1:  # and each of them alone
-        sets += [
-            step & (price <= cash[:, None]) & (np.arange(step.shape[1]) == i)
-            for i in range(step.shape[1])
-        ]
-    return sets
+def _spendings(
+    truth: Profiles, cash: Floats, market: Rows, members: Bools, clip: float
+) -> tuple[Spending, Floats]:
+    """What remains to be decided after sets of step owners, and lower bounds (R,) of the errors.
+
+    The bound belongs to a buyer who can spend what is left on each divisible owner at once.
+    """
+    owners = truth.take(market)
+    asked = owners.value(owners.privacy_budget)
+    step = owners.family == valuation.STEP
+    left = np.maximum(cash[market] - np.where(members, asked, 0.0).sum(axis=1), 0.0)
+    bought = np.where(members, owners.privacy_budget, 0.0)
+    problem = Spending(owners, left, np.where(step, 0.0, asked), bought)
+    most = problem.losses(np.broadcast_to(left[:, None], asked.shape))
+    return problem, optimal_error(most, owners.data_size, clip)[1]
 
 
-def _starts(truth: Profiles, price: Floats, known: Floats, starts: int) -> list[Floats]:
-    """Logits of the shares of the money that each owner gets at first."""
-    rng = np.random.default_rng(0)
-    fixed = [
-        np.log(price),
-        np.zeros_like(price),
-        np.log(truth.data_size),
-        2.0 * np.log(truth.privacy_budget) - np.log(price / truth.data_size),
-        np.where(known > 0, np.log(price), np.log(price) - 2.0),
-    ]
-    while len(fixed) < starts:
-        fixed.append(np.log(price) + rng.normal(0.0, 1.5, price.shape))
-    return fixed
+def _look_at_sets(
+    problem: Spending, optimistic: Floats, market: Rows, count: int, clip: float
+) -> tuple[Floats, Floats]:
+    """First purchases (R, n) with each set and errors (R,), infinite for sets that cannot be best.
+
+    The sets of a market have their turn in the order of their lower bounds. Those whose bound is
+    not below the best error so far are discarded.
+    """
+    loss, error = problem.bought.copy(), np.full(len(market), np.inf)
+    settled = ~(problem.price > 0).any(axis=1) | (problem.cash <= 0)
+    error[settled] = optimistic[settled]
+    best = _least(error, market, count)
+    turn = _ranks(optimistic, market)
+    first, last = 0, 1
+    while len(rows := np.flatnonzero(~settled & (turn >= first) & (optimistic < best[market]))):
+        rows = rows[turn[rows] < last]
+        if len(rows):
+            loss[rows], error[rows] = first_look(problem.take(rows), clip)
+            best = np.minimum(best, _least(error, market, count))
+        first, last = last, 2 * last
+    return loss, error
 
 
-def _descend(
-    truth: Profiles, cash: Floats, price: Floats, logits: Floats, steps: int, clip: float
-) -> Floats:
-    """Adam on the logits of the shares of money, along the envelope gradient of log ERR."""
-    rule, size, codes, rate = OptAggr(), truth.data_size, truth.family, truth.rate
-    z = logits - logits.mean(axis=1, keepdims=True)
-    mean, square = np.zeros_like(z), np.zeros_like(z)
-    best = np.zeros_like(z)
-    best_error = np.full(len(z), np.inf)
-    for t in range(1, steps + 1):
-        share = np.exp(z - z.max(axis=1, keepdims=True))
-        share /= share.sum(axis=1, keepdims=True)
-        spend = np.minimum(share * cash[:, None], price)
-        loss = valuation.loss_for_money(codes, rate, size, truth.privacy_budget, spend)
-        weights = rule.weights(loss, size, clip)
-        error = error_bound(weights, loss, size, clip)
-        better = error < best_error
-        best[better], best_error[better] = loss[better], error[better]
-        inside = (loss > 0) & (spend < price)
-        safe = np.where(loss > 0, loss, 1.0)
-        slope = np.maximum(valuation.marginal_value(codes, rate, size, safe), 1e-12)
-        per_money = np.where(inside, -16.0 * clip**2 * weights**2 / safe**3 / slope, 0.0)
-        scaled = per_money * (cash / np.where(np.isfinite(error), error, 1.0))[:, None]
-        gradient = share * (scaled - (share * scaled).sum(axis=1, keepdims=True))
-        mean = 0.9 * mean + 0.1 * gradient
-        square = 0.99 * square + 0.01 * gradient**2
-        rate_now = 0.3 * (1.0 - t / (steps + 1))
-        z = z - rate_now * (mean / (1 - 0.9**t)) / (np.sqrt(square / (1 - 0.99**t)) + 1e-9)
-    return np.asarray(best)
+def _exchange_sets(
+    truth: Profiles, price: Floats, step: Bools, cash: Floats, clip: float
+) -> tuple[Rows, Spending, tuple[Floats, Floats]]:
+    """The best set of every market with too many step owners for all sets: market (K,), what
+    remains to be decided, and a first purchase with its error."""
+    worth = truth.data_size * truth.privacy_budget
+    market, members = some_sets(step, price, cash, worth)
+    error = np.full(len(cash), np.inf)
+    chosen = np.zeros(step.shape, bool)
+    for _ in range(SET_ROUNDS):
+        problem, optimistic = _spendings(truth, cash, market, members, clip)
+        _, tried = _look_at_sets(problem, optimistic, market, len(cash), clip)
+        rows = _best_rows(tried, market, 1)[0]
+        rows = rows[tried[rows] < error[market[rows]]]
+        if not len(rows):
+            break
+        chosen[market[rows]], error[market[rows]] = members[rows], tried[rows]
+        market, members = neighbours(chosen, step, price, cash, worth)
+    market = np.arange(len(cash))
+    problem, optimistic = _spendings(truth, cash, market, chosen, clip)
+    return market, problem, _look_at_sets(problem, optimistic, market, len(cash), clip)
+
+
+def _least(values: Floats, market: Rows, count: int) -> Floats:
+    """(count,) the least value of each market; infinite for a market without any."""
+    least = np.full(count, np.inf)
+    np.minimum.at(least, market, values)
+    return least
+
+
+def _ranks(values: Floats, market: Rows) -> Rows:
+    """(R,) the place of each row in its market, in ascending order of the values."""
+    order = np.lexsort((values, market))
+    ranks = np.empty(len(order), np.intp)
+    first = np.searchsorted(market[order], market[order])
+    ranks[order] = np.arange(len(order)) - first
+    return ranks
+
+
+def _best_rows(error: Floats, market: Rows, most: int) -> list[Rows]:
+    """Rows with a finite error: the best of each market, then the second best, up to `most`."""
+    rank = np.where(np.isfinite(error), _ranks(error, market), most)
+    return [np.flatnonzero(rank == place) for place in range(most)]

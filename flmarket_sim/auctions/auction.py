@@ -84,8 +84,8 @@ class Offer:
 
     owner         (K,) her column
     privacy_loss  (L,) knots of the price curve (certified sizes), or losses on offer (reported)
-    payment       (K, L) what they pay: linear between knots from 0 at 0 (certified), or for one
-                  record (reported)
+    payment       (K, L) what they pay: for the losses that divide a piece into 16 equal parts it is
+                  straight between knots, from 0 at 0 on (certified); or for one record (reported)
     money         (K,) what is left of the budgets: no sale is paid more
     """
 

@@ -13,7 +13,7 @@ from flmarket_sim.errors import ContractError, plugin_errors
 from flmarket_sim.market.behaviour_cast import HONEST, Cast
 from flmarket_sim.market.messages import ReportColumns
 from flmarket_sim.market.world import World
-from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.population import Population
 from flmarket_sim.owners.valuation import STEP
 from flmarket_sim.randomness import Purpose
@@ -88,7 +88,7 @@ def misreport(
         return None
     column = np.cumsum(able) - 1
     asked = _types(people, owners[able], truthful.privacy_budget[able])
-    bids = BidBatch(*(part[None, able] for part in truthful))
+    bids = truthful.at(able).batch()
     parts: list[BehaviourPart] = []
     slots_used = len(owners)
     for place in np.unique(acting[lying]).tolist():
@@ -150,7 +150,7 @@ def _combined(
     origin = np.concatenate([np.arange(len(owners)), np.zeros(total - len(owners), np.int64)])
     for part in parts:
         origin[part.slots] = part.slots[_first_rows(part.of)][part.of]
-    values, budget, size = (column[origin] for column in truthful)
+    values, budget, size, stated = truthful.at(origin)
     code = np.full(total, HONEST, np.int8)
     family = people.family[owners][origin].astype(object)
     rate = people.rate[owners][origin].astype(object)
@@ -161,6 +161,7 @@ def _combined(
         report, slots = part.reports, part.slots
         values[slots], budget[slots] = report.values, report.privacy_budget
         size[slots], code[slots] = report.data_size, part.behaviour
+        stated = stated.replaced(slots, report.statements())
         family[slots] = None if report.family is None else np.asarray(report.family).tolist()
         rate[slots] = None if report.rate is None else report.rate.tolist()
         number, first_record[slots] = _within(part.of, report.data_size)
@@ -169,7 +170,7 @@ def _combined(
             name = cast.behaviours[part.behaviour].name
             raise ContractError(f"behaviour {name!r} uses more names than the log has numbers for")
         true_size[slots] = _true_sizes(part)
-    columns = ReportColumns(values, budget, size)
+    columns = ReportColumns(values, budget, size, stated)
     return CohortMisreports(
         names, origin, code, columns, first_record, true_size, family, rate, parts
     )

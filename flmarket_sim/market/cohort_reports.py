@@ -17,6 +17,7 @@ from flmarket_sim.market.owner_draws import OwnerDraws
 from flmarket_sim.market.sale_value import size_shares
 from flmarket_sim.market.world import World
 from flmarket_sim.owners.family_table import FAMILIES, STEP
+from flmarket_sim.owners.stated_valuation import StatedValuations
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int8]
@@ -97,11 +98,9 @@ def _truthful_reports(
         # the value of a capped step owner is that of her whole budget
         to_spell = foreign | (capped & (people.family[owners] == STEP))
     spelled_out = _as_lists(values, to_spell) if limited or foreign.any() else None
-    return (
-        absence,
-        ReportColumns(values, budget, people.data_size[owners].astype(float)),
-        spelled_out,
-    )
+    stated = StatedValuations.of(people.types(owners))
+    columns = ReportColumns(values, budget, people.data_size[owners].astype(float), stated)
+    return absence, columns, spelled_out
 
 
 def _with_misreports(

@@ -35,6 +35,8 @@ def log_counterfactuals(
     sells = (judgement.reason == DecisionReason.ACCEPTED) & (offers.privacy_loss > 0)
     utility = np.where(sells, offers.payment - judgement.value, 0.0)
     entries: list[tuple[int, float, float, float, float]] = []
+    if isinstance(auction, SellsInTurn):  # owners answer menus by what they state
+        bids = cohort.reports.at(offers.slots).batch()
     for part in cohort.misreports.parts:
         for position, person in enumerate(part.view.owners.tolist()):
             rows = np.flatnonzero(np.isin(offers.slots, part.slots[part.of == position]))
@@ -70,7 +72,9 @@ def _honest_bids(
     view = part.view
     values[0, row], budget[0, row] = view.values[position], view.privacy_budget[position]
     size[0, row] = view.data_size[position]
-    return BidBatch(values, budget, size), kept, row
+    stated = bids.stated_valuations().at((slice(None), kept))
+    hers = view.truthful.stated_valuations().at((0, view.slots[position]))
+    return BidBatch(values, budget, size, stated.replaced((0, row), hers)), kept, row
 
 
 def _sale(

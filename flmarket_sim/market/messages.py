@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.market.mail import Inbox, Letter
+from flmarket_sim.owners.bids import BidBatch
+from flmarket_sim.owners.stated_valuation import StatedValuations
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,11 +31,27 @@ class Announcement(NamedTuple):
 
 
 class ReportColumns(NamedTuple):
-    """The bids of a cohort: values (n, M), privacy_budget (n,), data_size (n,)."""
+    """The bids of a cohort: values (n, M), privacy_budget (n,), data_size (n,).
+
+    The valuations `stated` (n,) stay with the owners: a bid has its table only, and who is asked in
+    turn answers by the valuation that she has or pretends to have.
+    """
 
     values: Floats
     privacy_budget: Floats
     data_size: Floats
+    stated: StatedValuations
+
+    def batch(self) -> BidBatch:
+        """The bids as one market, with what their owners could state."""
+        return BidBatch(
+            self.values[None], self.privacy_budget[None], self.data_size[None], self.stated.at(None)
+        )
+
+    def at(self, rows: Any) -> ReportColumns:
+        return ReportColumns(
+            self.values[rows], self.privacy_budget[rows], self.data_size[rows], self.stated.at(rows)
+        )
 
 
 class BidMessage(NamedTuple):

@@ -1,6 +1,8 @@
 """A sale in turn: the broker offers a menu to one owner after the other, and each answers first.
 
-The auction gives the menus, and says what an owner takes by her report (docs/seq-price.md).
+The auction gives the menus. An owner answers by herself: the truthful one by her true valuation,
+and another one by the valuation that her bid pretends. The broker sees her answer only
+(docs/seq-price.md).
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ Ints = NDArray[np.int64]
 class MenuChoices:
     """What a cohort's owners choose from their menus, by rows of the bids.
 
-    `sellers` are the persons who have sold something.
+    `bids` have what their owners state, which no message to the broker contains. `sellers` are the
+    persons who have sold something.
     """
 
     def __init__(self, cohort: Cohort, auction: SellsInTurn, slots: Ints, bids: BidBatch) -> None:
@@ -73,7 +76,7 @@ def sell_in_turn(
     """
     slots = np.array([bid.slot for bid in bids])
     with plugin_errors("auction", auction.name):
-        choices = MenuChoices(cohort, auction, slots, batch)
+        choices = MenuChoices(cohort, auction, slots, cohort.reports.at(slots).batch())
         asking = auction.ask(batch.data_size, budget)
         offers = iter(asking)
     _let_owners_choose(cohort, choices)

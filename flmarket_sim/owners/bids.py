@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from flmarket_sim.errors import InputError, shown
 from flmarket_sim.owners.family_table import codes_of_names, family_codes, family_names, named_codes
 from flmarket_sim.owners.owner_types import OwnerTypes
+from flmarket_sim.owners.stated_valuation import StatedValuations
 
 Floats = NDArray[np.float64]
 MOST_LEVELS = 100_000
@@ -132,7 +133,8 @@ class Profiles:
                 f"rate {self.rate[k, i]:g} and {self.data_size[k, i]:g} records is worth more than "
                 f"any number ({family_names(self.family[k, i])} family)"
             )
-        return BidBatch(values, self.privacy_budget, self.data_size)
+        stated = StatedValuations.of(self.types)
+        return BidBatch(values, self.privacy_budget, self.data_size, stated)
 
     def take(self, rows: Any) -> Profiles:
         """The markets `rows` (any index of the first axis)."""
@@ -148,11 +150,15 @@ class BidBatch:
                     non-decreasing in m
     privacy_budget  (K, n) reported largest privacy loss
     data_size       (K, n) reported number of records
+    stated          the reported valuations (K, n) as functions of the privacy loss, where they are
+                    known; None if the tables are all there is. A stated valuation counts only where
+                    it agrees with its table
     """
 
     values: Any
     privacy_budget: Any
     data_size: Any
+    stated: StatedValuations | None = None
 
     def __post_init__(self) -> None:
         values = _numbers("values", self.values)
@@ -166,6 +172,10 @@ class BidBatch:
             raise InputError(
                 "values must have shape (K, n, M) over privacy_budget and data_size of shape "
                 f"(K, n), got {values.shape}, {budget.shape} and {size.shape}"
+            )
+        if self.stated is not None and self.stated.scale.shape != budget.shape:
+            raise InputError(
+                f"stated valuations must have shape {budget.shape}, got {self.stated.scale.shape}"
             )
         rising = np.diff(values, axis=2, prepend=0.0)
         if not np.isfinite(values).all() or (rising < 0).any():
@@ -223,4 +233,9 @@ class BidBatch:
 
     def take(self, rows: Any) -> BidBatch:
         """The markets `rows` (any index of the first axis)."""
-        return BidBatch(self.values[rows], self.privacy_budget[rows], self.data_size[rows])
+        stated = None if self.stated is None else self.stated.at(rows)
+        return BidBatch(self.values[rows], self.privacy_budget[rows], self.data_size[rows], stated)
+
+    def stated_valuations(self) -> StatedValuations:
+        """What the reports state; `TABLE` where they state no more than their tables."""
+        return StatedValuations.tables(self.shape) if self.stated is None else self.stated

@@ -60,24 +60,41 @@ def present(codes: ArrayLike) -> list[int]:
 
 
 def by_family(
-    codes: Codes, example: Floats, evaluate: Callable[[int, ValuationFamily], Any]
+    codes: Codes, argument: Floats, evaluate: Callable[[int, ValuationFamily, Floats], Any]
 ) -> Floats:
-    """For each element the result of its family; `evaluate` gives arrays like `example`."""
+    """For each element of the argument the result of its family, in the shape of both together.
+
+    A built-in family evaluates the whole argument, so that results do not depend on who else is
+    there to the last bit; a family from elsewhere gets its own elements only.
+    """
     chosen: Any = None
     for code in present(codes):
-        family = family_of(code)
-        with (
-            np.errstate(over="ignore", divide="ignore", invalid="ignore"),
-            plugin_errors(registry.families.kind, family.name),
-        ):
-            result = np.asarray(evaluate(code, family), np.float64)
-        if result.shape != np.shape(example):
-            raise ContractError(
-                f"{registry.families.kind} {family.name!r} must give one number for each of an "
-                f"array of shape {np.shape(example)}, got {result.shape}"
-            )
-        chosen = result if chosen is None else np.where(codes == code, result, chosen)
-    return np.zeros(np.shape(example)) if chosen is None else np.asarray(chosen)
+        if code < len(FAMILIES):
+            result = _evaluated(code, argument, evaluate)
+            chosen = result if chosen is None else np.where(codes == code, result, chosen)
+            continue
+        mine, all_of_it = np.broadcast_arrays(codes == code, argument)
+        found = np.zeros(mine.shape)
+        found[mine] = _evaluated(code, all_of_it[mine], evaluate)
+        chosen = found if chosen is None else np.where(mine, found, chosen)
+    return np.zeros(np.shape(argument)) if chosen is None else np.asarray(chosen)
+
+
+def _evaluated(
+    code: int, argument: Floats, evaluate: Callable[[int, ValuationFamily, Floats], Any]
+) -> Floats:
+    family = family_of(code)
+    with (
+        np.errstate(over="ignore", divide="ignore", invalid="ignore"),
+        plugin_errors(registry.families.kind, family.name),
+    ):
+        result = np.asarray(evaluate(code, family, argument), np.float64)
+    if result.shape != np.shape(argument):
+        raise ContractError(
+            f"{registry.families.kind} {family.name!r} must give one number for each of an "
+            f"array of shape {np.shape(argument)}, got {result.shape}"
+        )
+    return result
 
 
 def named_codes(codes: Codes) -> NamedCodes:

@@ -35,7 +35,7 @@ ROUNDING = 1e-9  # relative
 def unit_value(codes: Codes, privacy_loss: Floats) -> Floats:
     """Value for one record and a rate of 1; for a `step` owner 1 if the loss is positive."""
     e = np.asarray(privacy_loss, float)
-    return by_family(codes, e, lambda _, family: family.value(e))
+    return by_family(codes, e, lambda _, family, part: family.value(part))
 
 
 def size_factor(codes: Codes, data_size: Floats) -> Floats:
@@ -44,7 +44,9 @@ def size_factor(codes: Codes, data_size: Floats) -> Floats:
     if not any(isinstance(family_of(code), DependsOnSize) for code in present(codes)):
         return size
     return by_family(
-        codes, size, lambda _, f: f.size_factor(size) if isinstance(f, DependsOnSize) else size
+        codes,
+        size,
+        lambda _, f, part: f.size_factor(part) if isinstance(f, DependsOnSize) else part,
     )
 
 
@@ -79,7 +81,7 @@ def loss_for_money(
     loss = by_family(
         codes,
         unit,
-        lambda code, family: all_or_nothing if code == STEP else family.loss_for_money(unit),
+        lambda code, family, part: all_or_nothing if code == STEP else family.loss_for_money(part),
     )
     return np.asarray(np.minimum(loss, budget))
 
@@ -87,7 +89,7 @@ def loss_for_money(
 def marginal_value(codes: Codes, rate: Floats, data_size: Floats, privacy_loss: Floats) -> Floats:
     """Derivative of `value` in the privacy loss; 0 for step owners, whose value does not move."""
     e = np.asarray(privacy_loss, float)
-    rise = by_family(codes, e, lambda _, family: slope(family, e))
+    rise = by_family(codes, e, lambda _, family, part: slope(family, part))
     return np.asarray(rate * size_factor(codes, data_size) * rise)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from flmarket_sim import aggregation
 from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.owners.stated_valuation import StatedValuations
 from flmarket_sim.strategy.misreports import Floats
 
 LEAST = 1e-9  # of a privacy budget: less is sold out
@@ -52,7 +53,7 @@ def buy(
         base = truth.value(before)
         values = np.stack([truth.value(before + left * share) - base for share in shares], axis=2)
         values = np.maximum.accumulate(np.maximum(values, 0.0), axis=2)
-        bids = BidBatch(values, left, truth.data_size)
+        bids = BidBatch(values, left, truth.data_size, StatedValuations.of(truth.types))
         outcome = auction.decide(bids, budget / purchases, np.random.default_rng(number))
         loss = np.where(
             outcome.privacy_loss > 10 * LEAST * truth.privacy_budget, outcome.privacy_loss, 0.0

@@ -7,7 +7,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.owners.valuation import FAMILIES
+from flmarket_sim.owners.family_table import FAMILIES
+from flmarket_sim.owners.stated_valuation import StatedValuations
 from flmarket_sim.strategy.misreports import Floats, Liars, Misreports
 from flmarket_sim.strategy.search_effort import Effort
 
@@ -29,6 +30,18 @@ def families(liars: Liars, effort: Effort) -> Misreports:
         for code in range(len(FAMILIES))
     ]
     return Misreports.stack(parts)
+
+
+def budgets(liars: Liars, effort: Effort) -> Misreports:
+    """The true valuation with many smaller privacy budgets, for owners of no built-in family.
+
+    A table has its levels at shares of the budget, so a smaller budget moves the losses at which
+    the table is exact. Owners of built-in families repeat the truth here.
+    """
+    share = np.linspace(1.0, 0.1, effort.moved_budgets)[:, None]
+    share = np.where(liars.family >= len(FAMILIES), share, 1.0)
+    size = np.broadcast_to(liars.data_size, share.shape)
+    return liars.honest(share * liars.privacy_budget, size)
 
 
 def shapes(liars: Liars, effort: Effort) -> Misreports:
@@ -68,6 +81,7 @@ def neighbours(liars: Liars, effort: Effort) -> Misreports:
                     values,
                     np.broadcast_to(budget, scale.shape),
                     np.broadcast_to(liars.data_size, scale.shape),
+                    honest.stated.times(near * scale),
                 )
             )
     return liars.feasible(Misreports.stack(parts))
@@ -94,7 +108,9 @@ def at_random(liars: Liars, count: int, rng: np.random.Generator) -> Misreports:
     jump = np.exp(rng.uniform(np.log(2.0), np.log(1e6), shape))
     above = np.arange(liars.levels) >= level[..., None]
     values = np.where(wild[..., None] & above, values * jump[..., None], values)
-    return liars.feasible(Misreports(values, reports.privacy_budget, reports.data_size))
+    tables = StatedValuations.tables(shape)
+    stated = tables.where(crooked | wild, reports.stated)
+    return liars.feasible(Misreports(values, reports.privacy_budget, reports.data_size, stated))
 
 
 def around(
@@ -128,7 +144,8 @@ def steps(liars: Liars, best: Misreports, size_of_step: float) -> Misreports:
     parts: list[Misreports] = []
     up_down = (np.exp(size_of_step), np.exp(-size_of_step))
     for factor in up_down:
-        parts.append(Misreports(best.values * factor, best.privacy_budget, best.data_size))
+        scaled = best.stated.times(np.array(factor))
+        parts.append(Misreports(best.values * factor, best.privacy_budget, best.data_size, scaled))
         parts.append(Misreports(best.values, best.privacy_budget * factor, best.data_size))
         parts.append(Misreports(best.values * factor, best.privacy_budget * factor, best.data_size))
         parts.append(Misreports(best.values, best.privacy_budget, np.ceil(best.data_size * factor)))

@@ -86,6 +86,7 @@ def coalition(
         np.where(better[:, None, None], reports.values, bids.values),
         np.where(better[:, None], reports.privacy_budget, bids.privacy_budget),
         np.where(better[:, None], reports.data_size, bids.data_size),
+        reports.stated_valuations().where(better[:, None], bids.stated_valuations()),
     )
     return CoalitionResult(truthful, np.maximum(together, truthful), alone, reports)
 

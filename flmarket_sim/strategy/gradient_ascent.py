@@ -28,11 +28,11 @@ def ascended(
         rows = np.arange(begin, min(begin + per_call, len(liars)))
         parts.append(_ascend(auction, payoff, liars, start, rows, steps))
     values = np.concatenate(parts, axis=1)
-    wide = [
+    budget, size = (
         np.broadcast_to(column, values.shape[:2])
         for column in (start.privacy_budget, start.data_size)
-    ]
-    return liars.feasible(Misreports(values, *wide))
+    )
+    return liars.feasible(Misreports(values, budget, size))
 
 
 def _ascend(

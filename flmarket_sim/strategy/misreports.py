@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from flmarket_sim.owners.bids import BidBatch, Profiles
 from flmarket_sim.owners.owner_types import OwnerTypes
+from flmarket_sim.owners.stated_valuation import StatedValuations
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -20,15 +21,32 @@ LEAST_SHARE = 1e-3  # of a true privacy budget: nobody gains by a smaller sale
 @dataclass(frozen=True)
 class Misreports:
     """Reports of G liars, or C candidates for each of them: values (..., G, M), privacy_budget and
-    data_size (..., G)."""
+    data_size (..., G).
+
+    `given` (..., G) are the valuations that the reports state, as in a BidBatch; None if their
+    tables are all they state.
+    """
 
     values: Floats
     privacy_budget: Floats
     data_size: Floats
+    given: StatedValuations | None = None
+
+    @property
+    def stated(self) -> StatedValuations:
+        """What the reports state; `TABLE` where they state no more than their tables."""
+        if self.given is None:
+            return StatedValuations.tables(self.privacy_budget.shape)
+        return self.given
 
     def at(self, index: Any) -> Misreports:
         """Some of them: any index of the leading axes."""
-        return Misreports(self.values[index], self.privacy_budget[index], self.data_size[index])
+        return Misreports(
+            self.values[index],
+            self.privacy_budget[index],
+            self.data_size[index],
+            None if self.given is None else self.given.at(index),
+        )
 
     def where(self, mask: Bools, other: Misreports) -> Misreports:
         """These reports where `mask`, the others elsewhere."""
@@ -36,20 +54,22 @@ class Misreports:
             np.where(mask[..., None], self.values, other.values),
             np.where(mask, self.privacy_budget, other.privacy_budget),
             np.where(mask, self.data_size, other.data_size),
+            self.stated.where(mask, other.stated),
         )
 
     @classmethod
     def of(cls, bids: BidBatch, owner: Ints) -> Misreports:
         """The report of owner[k] in market k."""
         at = np.arange(len(owner)), owner
-        return cls(bids.values[at], bids.privacy_budget[at], bids.data_size[at])
+        stated = bids.stated_valuations().at(at)
+        return cls(bids.values[at], bids.privacy_budget[at], bids.data_size[at], stated)
 
     def within(self, bids: BidBatch, owner: Ints, rows: Ints | None = None) -> BidBatch:
         """The bids, with these reports of owner[g] in market rows[g] (by default market g)."""
         at = np.arange(len(owner)) if rows is None else rows, owner
         values, budget, size = bids.values.copy(), bids.privacy_budget.copy(), bids.data_size.copy()
         values[at], budget[at], size[at] = self.values, self.privacy_budget, self.data_size
-        return BidBatch(values, budget, size)
+        return BidBatch(values, budget, size, bids.stated_valuations().replaced(at, self.stated))
 
     @classmethod
     def stack(cls, parts: list[Misreports]) -> Misreports:
@@ -58,6 +78,7 @@ class Misreports:
             np.concatenate([part.values for part in parts]),
             np.concatenate([part.privacy_budget for part in parts]),
             np.concatenate([part.data_size for part in parts]),
+            StatedValuations.stack([part.stated for part in parts]),
         )
 
 
@@ -112,8 +133,9 @@ class Liars:
     ) -> Misreports:
         """The truthful reports of owners of such types; arrays broadcast to (..., G)."""
         family, rate, budget, size = np.broadcast_arrays(family, rate, privacy_budget, data_size)
-        values = OwnerTypes(family, rate, budget, size).table(self.levels)
-        return Misreports(values, budget.copy(), size.copy())
+        types = OwnerTypes(family, rate, budget, size)
+        stated = StatedValuations.of(types)
+        return Misreports(types.table(self.levels), budget.copy(), size.copy(), stated)
 
     def truth(self) -> Misreports:
         return self.honest(self.privacy_budget, self.data_size)
@@ -121,7 +143,8 @@ class Liars:
     def honest(self, privacy_budget: Floats, data_size: Floats) -> Misreports:
         """True values of smaller budgets and fewer records: only budget and size may be false."""
         values = self.types.table(self.levels, privacy_budget, data_size)
-        return Misreports(values, privacy_budget, data_size)
+        stated = StatedValuations.of(self.types, np.broadcast_to(data_size, privacy_budget.shape))
+        return Misreports(values, privacy_budget, data_size, stated)
 
     def feasible(self, reports: Misreports) -> Misreports:
         """The nearest reports that owners can make: budgets and sizes of at most the true ones, at
@@ -134,7 +157,7 @@ class Liars:
         values = np.maximum.accumulate(
             np.clip(reports.values, 0.0, 1e9 * (1.0 + self.money[:, None])), axis=-1
         )
-        return Misreports(values, budget, size)
+        return Misreports(values, budget, size, reports.given)
 
 
 def false_parts(liars: Liars, reports: Misreports) -> tuple[Bools, Bools, Bools]:

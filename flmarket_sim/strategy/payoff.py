@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from flmarket_sim.auctions.auction import Auction
 from flmarket_sim.auctions.play import DRAWS, Lots, Player, draws_numbers
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.owners.stated_valuation import StatedValuations
 from flmarket_sim.statistics import standard_error
 from flmarket_sim.strategy.misreports import Bools, Floats, Ints, Misreports
 
@@ -52,6 +54,7 @@ class Payoff:
         self.truth, self.reported, self.budget = truth, reported, budget
         self.owner, self.samples, self.group = owner, samples, group
         self.player = Player.of(auction, reported, budget, seed, draws)
+        self._stated = reported.stated_valuations()
         self._liar = np.repeat(owner, samples)
 
     def __call__(self, reports: Misreports) -> Floats:
@@ -88,7 +91,7 @@ class Payoff:
         liar, market = self._liar[rows], rows // self.samples
         place = np.arange(len(rows))
 
-        def replaced(everybody: Floats, misreports: Floats) -> Floats:
+        def replaced(everybody: NDArray[Any], misreports: NDArray[Any]) -> NDArray[Any]:
             many = np.repeat(everybody[None, rows], count, axis=0)
             many[:, place, liar] = misreports[:, market]
             return many.reshape(-1, *many.shape[2:])
@@ -97,6 +100,10 @@ class Payoff:
             replaced(self.reported.values, reports.values),
             replaced(self.reported.privacy_budget, reports.privacy_budget),
             replaced(self.reported.data_size, reports.data_size),
+            StatedValuations(
+                replaced(self._stated.family, reports.stated.family),
+                replaced(self._stated.scale, reports.stated.scale),
+            ),
         )
         lots = self.player.lots(bids, np.tile(self.budget[rows], count))
         markets = np.tile(rows, count)

@@ -15,6 +15,7 @@ from flmarket_sim.auctions.auction import Auction, check_budget
 from flmarket_sim.auctions.play import expected_utility, measured_against
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.owners.stated_valuation import StatedValuations
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.statistics import Estimate, estimate
 from flmarket_sim.strategy.misreports import Bools, Floats, Liars, Misreports, false_parts
@@ -40,6 +41,7 @@ class Probe:
     stage              the stage of the search that found it, a position in `search.STAGES` (0: the
                        truth)
     budget (K,)        the buyer's money
+    stated             the valuations that the reports state
     """
 
     truth: Profiles
@@ -51,6 +53,7 @@ class Probe:
     privacy_budget: Floats
     data_size: Floats
     stage: NDArray[np.int8]
+    stated: StatedValuations
     seed: int = 0
 
     def __repr__(self) -> str:
@@ -95,7 +98,7 @@ class Probe:
 
     def misreports(self) -> Misreports:
         """The best reports (K, n, ...), the truth where nothing beats it."""
-        return Misreports(self.values, self.privacy_budget, self.data_size)
+        return Misreports(self.values, self.privacy_budget, self.data_size, self.stated)
 
     def market_with_misreport(self, k: int, i: int) -> BidBatch:
         """Market k when owner i makes her best report and all others tell the truth."""
@@ -199,10 +202,13 @@ def merge_chunks(
         column = np.concatenate([getattr(chunk, name) for chunk in best])
         return column.reshape(*truth.shape, *column.shape[1:])
 
+    stated = StatedValuations.stack([chunk.stated for chunk in best])
     gain = np.maximum(whole("utility") - whole("truthful_utility"), 0.0)
     return Probe(
         truth, budget, honest, honest + gain, measured_against(truth, cost), whole("values"),
-        whole("privacy_budget"), whole("data_size"), whole("stage"), seed,
+        whole("privacy_budget"), whole("data_size"), whole("stage"),
+        StatedValuations(stated.family.reshape(truth.shape), stated.scale.reshape(truth.shape)),
+        seed,
     )  # fmt: skip
 
 

@@ -12,7 +12,8 @@ import pyarrow as pa
 from flmarket_sim.auctions.auction import check_budget
 from flmarket_sim.errors import FlmarketError, InputError, shortened
 from flmarket_sim.owners.bids import BidBatch, Profiles
-from flmarket_sim.owners.valuation import family_names
+from flmarket_sim.owners.family_table import family_names
+from flmarket_sim.owners.stated_valuation import StatedValuations
 from flmarket_sim.storage.atomic_files import write_parquet
 from flmarket_sim.storage.untrusted_files import read_parquet
 from flmarket_sim.strategy.probe import Probe
@@ -66,6 +67,8 @@ def table(probe: Probe, facts: dict[str, Any] | None = None) -> pa.Table:
         "told_values": pa.array(
             list(probe.values.reshape(markets * n, -1)), pa.list_(pa.float64())
         ),
+        "told_family": pa.array(probe.stated.names(), pa.string()).dictionary_encode(),
+        "told_scale": probe.stated.scale.ravel(),
     }
     described = {
         "flmarket_probe": FORMAT,
@@ -122,7 +125,8 @@ def read_probe(path: str | Path) -> tuple[Probe, dict[str, Any]]:
         probe = Probe(
             truth, square("budget")[:, 0].copy(), square("truthful_utility"),
             square("best_utility"), square("cost"), values,
-            square("told_privacy_budget"), square("told_data_size"), stage, int(facts["seed"]),
+            square("told_privacy_budget"), square("told_data_size"), stage,
+            _stated(stored, (markets, n)), int(facts["seed"]),
         )  # fmt: skip
         bids = BidBatch(probe.values, probe.privacy_budget, probe.data_size)
         check_budget(bids, probe.budget)
@@ -134,3 +138,13 @@ def read_probe(path: str | Path) -> tuple[Probe, dict[str, Any]]:
     ) as error:  # fmt: skip
         raise InputError(f"{path} is not the file of a probe: {shortened(str(error))}") from None
     return probe, facts
+
+
+def _stated(stored: pa.Table, shape: tuple[int, int]) -> StatedValuations:
+    """What the reports state; nothing in files from before they could."""
+    if "told_family" not in stored.column_names:
+        return StatedValuations.tables(shape)
+    scale = stored.column("told_scale").cast(pa.float64()).to_numpy(zero_copy_only=False)
+    if not np.isfinite(scale).all():
+        raise ValueError("told_scale has values that are not finite")
+    return StatedValuations.named(stored.column("told_family").to_pylist(), scale.reshape(shape))

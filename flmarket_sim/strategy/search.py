@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from flmarket_sim.auctions.auction import Auction, Differentiable, certified_parts
 from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.owners.family_table import FAMILIES
+from flmarket_sim.owners.stated_valuation import StatedValuations
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.strategy import candidates
 from flmarket_sim.strategy.gradient_ascent import ascended
@@ -34,6 +36,7 @@ STAGES = (
     "gradient",
     "polished",
     "start",
+    "budgets",
 )
 ROUNDING = 1e-12  # of the buyer's money: what no report can be said to gain
 FRESH_DRAWS = 256
@@ -42,8 +45,8 @@ CERTAIN = 3.0  # standard errors that a gain from a sampled auction must stand a
 
 @dataclass(frozen=True)
 class BestReports:
-    """The best report of each liar (G,), or the truth where nothing beats it; its utility, and the
-    stage that found it."""
+    """The best report of each liar (G,), or the truth where nothing beats it; its utility, the
+    stage that found it, and the valuation that it states."""
 
     values: Floats
     privacy_budget: Floats
@@ -51,6 +54,7 @@ class BestReports:
     utility: Floats
     truthful_utility: Floats
     stage: NDArray[np.int8]
+    stated: StatedValuations
 
     @property
     def gain(self) -> Floats:
@@ -58,7 +62,7 @@ class BestReports:
 
     @property
     def misreports(self) -> Misreports:
-        return Misreports(self.values, self.privacy_budget, self.data_size)
+        return Misreports(self.values, self.privacy_budget, self.data_size, self.stated)
 
 
 def best_reports(
@@ -118,6 +122,8 @@ class _Search:
         effort, liars = self.effort, self.liars
         self.consider("grid", candidates.grid(liars, effort))
         self.consider("families", candidates.families(liars, effort))
+        if (liars.family >= len(FAMILIES)).any():
+            self.consider("budgets", candidates.budgets(liars, effort))
         self.consider("shapes", candidates.shapes(liars, effort))
         if liars.rivals.shape[1]:
             self.consider("neighbours", candidates.neighbours(liars, effort))
@@ -137,8 +143,9 @@ class _Search:
         utility = np.where(worth, self.utility, self.truthful)
         stage = np.where(worth, self.stage, 0).astype(np.int8)
         return BestReports(
-            best.values, best.privacy_budget, best.data_size, utility, self.truthful, stage
-        )
+            best.values, best.privacy_budget, best.data_size, utility, self.truthful, stage,
+            best.stated,
+        )  # fmt: skip
 
     def consider(self, stage: str, reports: Misreports) -> Bools:
         """Scores candidates (C, G, ...) and keeps the best. Returns the liars (G,) whose best

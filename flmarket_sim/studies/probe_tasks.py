@@ -14,6 +14,7 @@ from flmarket_sim.auctions import named
 from flmarket_sim.experiments.content import array_contents, file_contents, profile_contents
 from flmarket_sim.experiments.task import task_key
 from flmarket_sim.owners.bids import Profiles
+from flmarket_sim.owners.stated_valuation import StatedValuations
 from flmarket_sim.strategy.misreports import Floats
 from flmarket_sim.strategy.probe import Probe, ProbeChunk, merge_chunks, probe_chunks, search_chunk
 from flmarket_sim.strategy.search import BestReports
@@ -53,7 +54,11 @@ def probe_tasks(
 def search_markets(task: ProbeTask) -> dict[str, list[Any]]:
     """The columns of what the search found."""
     found = search_chunk(named(task.auction), task.chunk, task.effort, task.levels)
-    return {name: column.tolist() for name, column in vars(found).items()}
+    columns = {k: column.tolist() for k, column in vars(found).items() if k != "stated"}
+    return columns | {
+        "told_family": found.stated.names(),
+        "told_scale": found.stated.scale.tolist(),
+    }
 
 
 def merged_probe(
@@ -71,5 +76,8 @@ def merged_probe(
 
 
 def _found(columns: dict[str, list[Any]]) -> BestReports:
-    arrays: dict[str, Any] = {name: np.array(column) for name, column in columns.items()}
-    return BestReports(**arrays | {"stage": arrays["stage"].astype(np.int8)})
+    numbers = {name: column for name, column in columns.items() if not name.startswith("told_")}
+    arrays: dict[str, Any] = {name: np.array(column) for name, column in numbers.items()}
+    arrays["stage"] = arrays["stage"].astype(np.int8)
+    stated = StatedValuations.named(columns["told_family"], np.array(columns["told_scale"]))
+    return BestReports(**arrays, stated=stated)

@@ -126,7 +126,7 @@ class Verdict:
 OWNERS = {
     "all": "all owners",
     "single-minded": "single-minded owners",
-    "any": "owners with falling costs",
+    "any": "owners of any valuation",
 }
 
 

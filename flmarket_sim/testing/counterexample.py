@@ -61,7 +61,8 @@ class Counterexample:
                 for view in self.judgement.views
                 for part in (view.loss, view.payment)
             ]
-            rows.append([str(i + 1), str(families[i]), *(number(fact) for fact in facts), *shown])
+            family = str(families[i]).rpartition(":")[2]
+            rows.append([str(i + 1), family, *(number(fact) for fact in facts), *shown])
         return rows
 
     def caption(self) -> str:

@@ -1,4 +1,8 @@
-"""Trial markets: several sizes, heavy-tailed records, budgets from too little to plenty."""
+"""Trial markets: several sizes, heavy-tailed records, budgets from too little to plenty.
+
+The owners of class "any" have the smooth families of the paper, or valuations that no family of the
+paper has (trial_valuations.py), half and half.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,14 @@ from numpy.typing import NDArray
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.owners.family_table import family_codes
+from flmarket_sim.testing.trial_valuations import TRIAL_VALUATIONS
 
 Floats = NDArray[np.float64]
 SIZES = (1, 2, 3, 5, 10)  # owners in a market
 FACTORS = (0.1, 2.0)  # the buyer's money as a factor of what everything for sale is worth
 LEVELS = 8
+OTHERS = 0.5  # of the owners of class "any": their share with valuations of no family
 CLASSES = {"single-minded": ("step",), "any": ("linear", "quadratic", "sqrt", "exponential")}
 
 
@@ -39,13 +46,17 @@ class Markets:
 def draw(owners: str, n: int, count: int, rng: np.random.Generator) -> Markets:
     """Markets of one class of owners: types as in the paper, sizes of three orders of magnitude."""
     shape = (count, n)
-    truth = Profiles(
-        rng.choice(list(CLASSES[owners]), shape),
-        rng.uniform(0.5, 1.5, shape),
-        rng.uniform(0.5, 2.0, shape),
-        np.floor(rng.lognormal(4.0, 1.5, shape)) + 1,
-    )
+    family = family_codes(rng.choice(list(CLASSES[owners]), shape))
+    rate = rng.uniform(0.5, 1.5, shape)
+    privacy_budget = rng.uniform(0.5, 2.0, shape)
+    size = np.floor(rng.lognormal(4.0, 1.5, shape)) + 1
     factor = np.exp(rng.uniform(np.log(FACTORS[0]), np.log(FACTORS[1]), count))
+    if owners == "any":
+        other = family_codes(list(TRIAL_VALUATIONS))[
+            rng.integers(len(TRIAL_VALUATIONS), size=shape)
+        ]
+        family = np.where(rng.random(shape) < OTHERS, other, family)
+    truth = Profiles(family, rate, privacy_budget, size)
     return Markets(truth, factor * truth.total_value())
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.owners.stated_valuation import StatedValuations
 from flmarket_sim.testing.trial_markets import LEVELS, Floats, Markets, columns
 
 
@@ -82,7 +83,10 @@ class ViolatingMarket:
         sizes[0, i] = self.offered_size()
         honest = truth.types.at((0, i)).table(self.levels, budgets[0, i], sizes[0, i])
         values[0, i] = np.maximum.accumulate(honest * np.asarray(self.misreport.factor))
-        return BidBatch(values, budgets, sizes)
+        # Counts where the whole table is this factor of the truth.
+        hers = StatedValuations.of(truth.types.at((0, i)), sizes[0, i])
+        hers = hers.times(np.array(self.misreport.factor[-1]))
+        return BidBatch(values, budgets, sizes, bids.stated_valuations().replaced((0, i), hers))
 
     def without(self, j: int) -> ViolatingMarket:
         """The same market without owner j."""

@@ -155,7 +155,8 @@ class SeqPriceTrainer(Trainer):
 def play(network: PriceNetwork, types: Types, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
     """(K, n) privacy losses and data sizes in the order of the offers, and (K,) the spent share.
 
-    The options are those of the deployed mechanism; the choice is hard forward and soft backward.
+    The choice is hard forward and soft backward. The options are those of the deployed mechanism,
+    but that with certified sizes it sells the points of a fine grid and not the whole curve.
     """
     columns = list(types[:4])
     if network.size == "certified":

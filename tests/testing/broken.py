@@ -3,6 +3,9 @@
 import numpy as np
 
 from flmarket_sim.auctions import Outcome, create
+from flmarket_sim.auctions.learned.seq_price import SeqPrice
+from flmarket_sim.owners.family_table import FAMILIES
+from flmarket_sim.owners.stated_valuation import TABLE
 
 
 class EqualOffers:
@@ -263,6 +266,26 @@ class GreedyLottery(Lottery):
         )
 
 
+class RoundsUp(SeqPrice):
+    """seq-price as it was: the menu is a whole curve, and an owner of no built-in family is read as
+    her table, rounded up between levels. So the levels of her report decide what she can get."""
+
+    name = "rounds up"
+
+    def choice(self, reading, rows, offer):
+        loss, payment, size = super().choice(reading, rows, offer)
+        claim = reading.of_owner(rows, offer.owner)
+        stated = claim.stated.family
+        levels = claim.values.shape[1]
+        for b in np.flatnonzero((stated == TABLE) | (stated >= len(FAMILIES))):
+            losses = claim.privacy_budget[b] * np.arange(levels + 1) / levels
+            curve = [0.0, *offer.privacy_loss], [0.0, *offer.payment[b]]
+            paid = np.interp(losses, *curve)
+            best = int(np.argmax(paid - np.append(0.0, claim.values[b])))
+            loss[b], payment[b] = losses[best], paid[best]
+        return loss, payment, size
+
+
 BROKEN = {  # mechanism -> the one property that must be refuted
     WrongShape: "contract",
     NoOutcome: "contract",
@@ -283,6 +306,7 @@ BROKEN = {  # mechanism -> the one property that must be refuted
     BoastfulPayAsBid: "truthful",
     TooProud: "truthful",
     GreedyLottery: "truthful",
+    RoundsUp: "truthful",
     Snob: "monotone",
     FirstServed: "anonymous",
     FirstDrawn: "anonymous",

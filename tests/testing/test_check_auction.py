@@ -11,7 +11,14 @@ from flmarket_sim.cli import main
 from flmarket_sim.errors import InputError
 from flmarket_sim.experiments.engine import results_of
 from flmarket_sim.studies.auction_audit_tasks import AuditInTasks, check_property
-from flmarket_sim.testing import CheckFailed, Verdict, check_auction
+from flmarket_sim.testing import (
+    CheckFailed,
+    Verdict,
+    check_auction,
+    check_valuation,
+    trial_markets,
+    trial_valuations,
+)
 from flmarket_sim.testing.auction_audit import promised_by
 from flmarket_sim.testing.violating_market import RelativeMisreport, ViolatingMarket
 
@@ -120,6 +127,18 @@ def test_seq_price_keeps_all_that_it_promises_to_everybody(size):
     report = check_auction(fm.auctions.create("seq-price", size=size), markets=12)
     for promise in ("truthful", "individually_rational", "budget_feasible"):
         assert report.verdict(promise, "any").held and report.verdict(promise, "single-minded").held
+
+
+def test_only_valuations_of_no_family_show_that_a_table_is_rounded_up(monkeypatch):
+    refuted = check_auction(broken.RoundsUp, markets=15, only=["truthful"], raise_on_failure=False)
+    assert refuted.verdict("truthful", "any").worst > 0.01
+    monkeypatch.setattr(trial_markets, "OTHERS", 0.0)
+    assert check_auction(broken.RoundsUp, markets=15, only=["truthful"]).passed
+
+
+@pytest.mark.parametrize("name", trial_valuations.TRIAL_VALUATIONS)
+def test_the_valuations_of_the_trial_markets_are_valuations(name):
+    check_valuation(name)
 
 
 @pytest.mark.parametrize("name", ["all-in-critical", "proportional-share"])

@@ -1,22 +1,14 @@
-"""The favourite point of an owner on a price curve, computed exactly from her report.
+"""The favourite point of an owner on a menu of privacy losses, computed exactly from her report.
 
-A price curve pays p(e) for privacy loss e: it starts at (0, 0), is linear between knots, rises, and
-is flat beyond the last knot. A report stands for a valuation v on [0, reported budget]. The
-favourite maximises p(e) - v(e) over this interval; "nothing" is a choice too.
-
-- A table that fits one of the smooth families (linear, quadratic, sqrt, exponential) to 1e-12 is
-  that family. On every linear piece of p, the maximum of p - v is an end of the piece or a known
-  stationary point.
-- Any other table (steps, arbitrary numbers, a single level) is rounded up: a loss between two
-  levels costs as much as the upper one. As p rises, the maximum is at a level.
-
-So the outcome is always a point (e, p(e)) with e within the reported budget, and after a true
-report it is the best of these points.
+A menu has a public grid of losses, which no report can change, and a payment for each. A report
+stands for a valuation v: the one that it states (owners/stated_valuation.py), or else its table,
+rounded up: a loss between two levels costs as much as the upper one. The favourite maximises
+payment - v over the losses of the grid within the reported privacy budget; "nothing" is a choice
+too. So after a true report it is the owner's best choice, whatever her valuation is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,170 +16,148 @@ from numpy.typing import NDArray
 
 from flmarket_sim.auctions.auction import Floats
 from flmarket_sim.owners.bids import BidBatch
-from flmarket_sim.owners.valuation import EXPONENTIAL, LINEAR, QUADRATIC, SQRT
+from flmarket_sim.owners.family_table import STEP, present
+from flmarket_sim.owners.stated_valuation import TABLE, StatedValuations
+from flmarket_sim.owners.valuation import in_proportion_to_size, size_factor, unit_value
 
-TABLE = -1
-EXPLAINED = 1e-12  # relative: a table this close to a family is that family
-UNIT: dict[int, Callable[[Floats], Floats]] = {
-    LINEAR: lambda e: 2.0 * e,
-    QUADRATIC: lambda e: e * e,
-    SQRT: lambda e: 2.0 * np.sqrt(e),
-    EXPONENTIAL: lambda e: np.expm1(e),
-}
+PARTS = 16  # of the grid between two knots of a price curve (docs/seq-price.md, "The grid")
+NOT_ALLOWED = -1.0  # a utility that "nothing" beats
+ON_A_LEVEL = 1e-12  # of a privacy budget: a loss this little above a level is on it
+Ints = NDArray[np.int64]
+
+
+def fine_grid(knots: Floats) -> Floats:
+    """(L * PARTS,) the losses that divide each piece between knots (L,) into equal parts."""
+    left = np.concatenate([[0.0], knots[:-1]])
+    share = np.arange(1, PARTS + 1) / PARTS
+    grid = left[:, None] + (knots - left)[:, None] * share
+    grid[:, -1] = knots
+    return np.asarray(grid.ravel())
+
+
+def payments_between(price: Floats) -> Floats:
+    """(K, L * PARTS) payments on the fine grid, straight between prices (K, L) at knots from 0 at 0
+    on. None is above the price at the end of its piece."""
+    below = np.pad(price[:, :-1], ((0, 0), (1, 0)))
+    missing = 1.0 - np.arange(1, PARTS + 1) / PARTS
+    payment = price[:, :, None] - (price - below)[:, :, None] * missing
+    return payment.reshape(len(price), -1)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Reports as valuations, (K, n): family codes (`TABLE`: no family fits), and the money that
-    multiplies the family's unit value."""
+    """Reports as the valuations that they are read as."""
 
-    family: NDArray[np.int8]
-    scale: Floats
+    stated: StatedValuations
     bids: BidBatch
 
     @classmethod
     def of(cls, bids: BidBatch) -> Reading:
-        """Which tables are families. One level cannot tell a family: it stays a table."""
-        top = bids.full_value
-        family = np.full(bids.shape, TABLE, np.int8)
-        if bids.levels > 1:
-            share = np.arange(1, bids.levels + 1) / bids.levels
-            close = EXPLAINED * top
-            for code, power in ((LINEAR, 1.0), (QUADRATIC, 2.0), (SQRT, 0.5)):
-                middle = bids.levels // 2 - 1
-                maybe = np.abs(bids.values[..., middle] - top * share[middle] ** power) <= close
-                _confirm(family, code, maybe, bids, share**power, close)
-            maybe = family == TABLE
-            unit = _expm1_share(bids.privacy_budget[maybe], share)
-            _confirm(family, EXPONENTIAL, maybe, bids, unit, close)
-        eb = bids.privacy_budget
-        with np.errstate(over="ignore"):
-            whole = np.choose(
-                family + 1, [np.ones_like(eb), 2.0 * eb, eb * eb, 2.0 * np.sqrt(eb), np.expm1(eb)]
-            )
-        return cls(family, top / whole, bids)
+        stated = bids.stated_valuations()
+        if bids.stated is not None:
+            stated = stated.where_they_agree(bids.values, bids.privacy_budget)
+        return cls(stated, bids)
 
-    def of_owner(self, rows: NDArray[np.int64], column: NDArray[np.int64]) -> Claim:
+    def of_owner(self, rows: Ints, column: Ints) -> Claim:
         """Owner column[b] of market rows[b], for every b."""
-        bids = self.bids
+        at, bids = (rows, column), self.bids
         return Claim(
-            self.family[rows, column],
-            self.scale[rows, column],
-            bids.privacy_budget[rows, column],
-            bids.values[rows, column],
+            self.stated.at(at), bids.privacy_budget[at], bids.values[at], bids.data_size[at]
         )
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One report in each of K markets: family, scale, privacy_budget (K,), values (K, M)."""
+    """One report in each of K markets: what it states, privacy_budget (K,), values (K, M) and
+    data_size (K,)."""
 
-    family: NDArray[np.int8]
-    scale: Floats
+    stated: StatedValuations
     privacy_budget: Floats
     values: Floats
+    data_size: Floats
 
-    def values_at(self, loss: Floats) -> Floats:
-        """(K, m) what it says losses (K, m) cost; beyond the budget as at its end."""
-        levels = self.values.shape[1]
-        cost = np.zeros(loss.shape)
-        rows = np.flatnonzero(self.family == TABLE)
-        place = np.ceil(loss[rows] / self.privacy_budget[rows, None] * levels - EXPLAINED).astype(
-            np.int64
-        )
-        cost[rows] = np.take_along_axis(self.values[rows], np.clip(place - 1, 0, levels - 1), 1)
-        for code, unit in UNIT.items():
-            rows = np.flatnonzero(self.family == code)
-            cost[rows] = self.scale[rows, None] * unit(
-                np.minimum(loss[rows], self.privacy_budget[rows, None])
-            )
-        return np.where(loss > 0, cost, 0.0)
+    def values_at(self, grid: Floats) -> Floats:
+        """(K, G) what it says the losses of the grid (G,) cost; beyond the budget as it comes."""
+        family = self.stated.family
+        known = np.where(family == TABLE, STEP, family)
+        codes = present(known)
+        unit = np.stack([unit_value(np.array(code, np.int8), grid) for code in codes])
+        cost = np.asarray(unit[np.searchsorted(codes, known)])
+        cost *= self.stated.scale[:, None]
+        tables = np.flatnonzero(family == TABLE)
+        if len(tables):
+            levels = self.values.shape[1]
+            place = np.ceil(grid / self.privacy_budget[tables, None] * levels - ON_A_LEVEL)
+            level = np.clip(place.astype(np.int64) - 1, 0, levels - 1)
+            cost[tables] = np.take_along_axis(self.values[tables], level, 1)
+        return cost
 
-
-def favourite(claim: Claim, knots: Floats, price: Floats) -> tuple[Floats, Floats]:
-    """(K,) privacy loss and payment of the favourite on curves with prices (K, L) at knots (L,). Of
-    two equally good points it is the one with the larger loss."""
-    loss, payment = np.zeros(len(price)), np.zeros(len(price))
-    for code in (LINEAR, QUADRATIC, SQRT, EXPONENTIAL, TABLE):
-        rows = np.flatnonzero(claim.family == code)
-        if len(rows):
-            whole = len(rows) == len(price)
-            curve, eb = (
-                (price, claim.privacy_budget)
-                if whole
-                else (price[rows], claim.privacy_budget[rows])
-            )
-            if code == TABLE:
-                best = _of_table(claim.values[rows], eb, knots, curve)
-            else:
-                best = _of_family(code, claim.scale[rows], eb, knots, curve)
-            loss[rows], payment[rows] = best
-    return loss, payment
+    def best_of(
+        self, grid: Floats, payment: Floats, cost: Floats
+    ) -> tuple[Ints, NDArray[np.bool_]]:
+        """(K,) the place of the best loss of the grid within the budget, and whether it is better
+        than nothing. Of equally good losses it is the largest. `cost` is used up."""
+        utility = np.subtract(payment, cost, out=cost)
+        allowed = np.searchsorted(grid, self.privacy_budget, side="right")
+        utility[np.arange(len(grid)) >= allowed[:, None]] = NOT_ALLOWED
+        best = len(grid) - 1 - utility[:, ::-1].argmax(axis=1)
+        return best, utility[np.arange(len(best)), best] >= 0
 
 
-def curve_at(knots: Floats, price: Floats, loss: Floats) -> Floats:
-    """(K, m) price of losses (K, m) on curves (K, L) over knots (L,)."""
-    piece = np.minimum(np.searchsorted(knots, loss), len(knots) - 1)
-    left, below = np.concatenate([[0.0], knots[:-1]]), np.pad(price, ((0, 0), (1, 0)))
-    start = np.take_along_axis(below, piece, 1)
-    slope = (np.take_along_axis(price, piece, 1) - start) / (knots - left)[piece]
-    return np.asarray(start + slope * (np.minimum(loss, knots[-1]) - left[piece]))
+def favourite(claim: Claim, grid: Floats, payment: Floats) -> tuple[Floats, Floats]:
+    """(K,) privacy loss and payment of the favourite among payments (K, G) for losses (G,)."""
+    best, sells = claim.best_of(grid, payment, claim.values_at(grid))
+    paid = payment[np.arange(len(best)), best]
+    return np.where(sells, grid[best], 0.0), np.where(sells, paid, 0.0)
 
 
-def _of_family(
-    code: int, scale: Floats, eb: Floats, knots: Floats, price: Floats
-) -> tuple[Floats, Floats]:
-    left = np.concatenate([[0.0], knots[:-1]])
-    below = np.pad(price[:, :-1], ((0, 0), (1, 0)))
-    slope = (price - below) / (knots - left)
-    right = np.minimum(knots, eb[:, None])
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        if code == QUADRATIC:
-            loss = np.clip(0.5 * slope / scale[:, None], left, right)
-        elif code == EXPONENTIAL:
-            loss = np.clip(np.log(slope / scale[:, None]), left, right)
-        else:
-            loss = right
-    loss = np.where(np.isnan(loss), right, loss)  # a value and a payment of 0
-    open_ = left < eb[:, None]
-    loss = np.where(open_, loss, 0.0)
-    paid = np.where(open_, below + slope * (loss - left), 0.0)
-    return _best(loss, paid, scale[:, None] * UNIT[code](loss))
+def favourite_pair(
+    claim: Claim, grid: Floats, unit: Floats, money: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """(K,) privacy loss, payment and records of the best pair of a loss and a number of records.
+
+    `unit` (K, G) are prices for a record. The records are whole, and at most as many as she has and
+    the money (K,) pays. The value of a table does not depend on them.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        affordable = np.floor(money[:, None] / unit)
+    affordable = np.where(np.isnan(affordable), 0.0, affordable)
+    # Rounding can make the last of them cost more than the money.
+    affordable -= affordable * unit > money[:, None]
+    most = np.minimum(claim.data_size[:, None], affordable)
+    cost = claim.values_at(grid)
+    records, share = _records(claim, most, unit, cost)
+    paid = np.where(records >= 1, records * unit, -np.inf)
+    best, sells = claim.best_of(grid, paid, cost * share)
+    at = np.arange(len(best)), best
+    return (
+        np.where(sells, grid[best], 0.0),
+        np.where(sells, paid[at], 0.0),
+        np.where(sells, records[at], claim.data_size),
+    )
 
 
-def _of_table(values: Floats, eb: Floats, knots: Floats, price: Floats) -> tuple[Floats, Floats]:
-    levels = values.shape[1]
-    loss = eb[:, None] * (np.arange(1, levels + 1) / levels)
-    return _best(loss, curve_at(knots, price, loss), values)
+def _records(claim: Claim, most: Floats, unit: Floats, cost: Floats) -> tuple[Floats, Floats]:
+    """(K, G) the best number of records at each loss, and their share of the cost of all records.
 
-
-def _best(loss: Floats, paid: Floats, value: Floats) -> tuple[Floats, Floats]:
-    utility = paid - value
-    last = utility.shape[1] - 1
-    best = last - utility[:, ::-1].argmax(axis=1)
-    rows = np.arange(len(loss))
-    sells = (utility[rows, best] >= 0) & (loss[rows, best] > 0)
-    return np.where(sells, loss[rows, best], 0.0), np.where(sells, paid[rows, best], 0.0)
-
-
-def _confirm(
-    family: NDArray[np.int8],
-    code: int,
-    maybe: NDArray[np.bool_],
-    bids: BidBatch,
-    share: Floats,
-    close: Floats,
-) -> None:
-    """Marks those of `maybe` whose whole table is `share` (M,) or (count, M) of its top."""
-    maybe = maybe & (family == TABLE) if code != EXPONENTIAL else maybe
-    top = bids.full_value[maybe]
-    fits = (np.abs(bids.values[maybe] - top[:, None] * share) <= close[maybe][:, None]).all(axis=1)
-    family[maybe] = np.where(fits, code, TABLE)
-
-
-def _expm1_share(eb: Floats, share: Floats) -> Floats:
-    """(count, M) expm1(eb m / M) / expm1(eb)."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(
-            np.nan_to_num(np.expm1(eb[:, None] * share) / np.expm1(eb)[:, None], nan=0.0)
-        )
+    Where value is in proportion to records, or does not depend on them, most records are best:
+    utility is straight in their number. Elsewhere all numbers are tried.
+    """
+    family, size = claim.stated.family, claim.data_size
+    fixed = (family == TABLE) | (family == STEP)
+    records, share = most, np.where(fixed[:, None], 1.0, most / size[:, None])
+    for code in present(family[~fixed]):
+        if in_proportion_to_size(code):
+            continue
+        records = records.copy() if records is most else records
+        rows = np.flatnonzero(family == code)
+        every = np.arange(1.0, size[rows].max() + 1.0)
+        factor = size_factor(np.array(code, np.int8), every)
+        for row in rows:
+            part = factor / size_factor(np.array(code, np.int8), size[row])
+            utility = every * unit[row, :, None] - cost[row, :, None] * part
+            utility[every > most[row, :, None]] = -np.inf
+            best = utility.shape[1] - 1 - utility[:, ::-1].argmax(axis=1)
+            records[row] = np.where(most[row] >= 1, every[best], 0.0)
+            share[row] = part[best]
+    return records, share

@@ -2,9 +2,9 @@
 
 It is truthful, individually rational and budget-feasible for every valuation by construction
 (docs/theory.md, section 4; docs/seq-price.md). The menus are learned. With certified sizes an offer
-is a price curve p(e) over privacy losses, and the owner gets its best point within her privacy
-budget. With reported sizes an offer is a price for a record at each of some losses, for as many
-records as the money lasts, and she gets the best pair (loss, records) within her report.
+is a price curve p(e) over a public grid of privacy losses, and the owner gets its best point within
+her privacy budget. With reported sizes an offer is a price for a record at each of some losses, for
+as many records as the money lasts, and she gets the best pair (loss, records) within her report.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.auctions.auction import Floats, Offer, Outcome, check_budget
-from flmarket_sim.auctions.learned.favourite import TABLE, Claim, Reading, favourite
+from flmarket_sim.auctions.learned.favourite import (
+    Reading,
+    favourite,
+    favourite_pair,
+    fine_grid,
+    payments_between,
+)
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.threads import one_torch_thread
@@ -44,8 +50,8 @@ class Sequence:
 class SeqPrice:
     """Learned menus, one owner after the other: no report beats the truth, whatever her valuation.
 
-    This holds as far as a bid can express the truth; a table of one level expresses too little
-    (docs/seq-price.md).
+    Her report is read at the losses of the menu, and truthful bids state her valuation there. A bid
+    that states a table only is read as that table, rounded up between levels (docs/seq-price.md).
 
     With `size = "certified"`, the broker knows the sizes; order and menus depend on them, and no
     misreport of values or privacy budget pays. With `size = "reported"`, neither an owner's place
@@ -105,10 +111,10 @@ class SeqPrice:
         """(K,) privacy loss, payment and records that an owner chooses by her report in market
         rows[k]."""
         claim = reading.of_owner(rows, offer.owner)
-        size = reading.bids.data_size[rows, offer.owner]
-        if self.size == "certified":
-            return (*favourite(claim, offer.privacy_loss, offer.payment), size)
-        return favourite_pair(claim, size, offer)
+        if self.size == "reported":
+            return favourite_pair(claim, offer.privacy_loss, offer.payment, offer.money)
+        grid, payment = fine_grid(offer.privacy_loss), payments_between(offer.payment)
+        return (*favourite(claim, grid, payment), claim.data_size)
 
     def ask(self, data_size: Floats, budget: Floats) -> Asking:
         """The offers of a round; the caller settles the choices. Sizes (K, n) matter as `size`
@@ -179,35 +185,3 @@ class Asking:
         share = np.divide(payment, self.budget, out=np.zeros_like(payment), where=self.budget > 0)
         self._standing.settle(self._asked, torch.from_numpy(loss), torch.from_numpy(share))
         self._asked += 1
-
-
-def favourite_pair(claim: Claim, data_size: Floats, offer: Offer) -> tuple[Floats, Floats, Floats]:
-    """(K,) privacy loss, payment and records of the best pair of a loss and a number of records.
-
-    The loss is on offer and within her budget; the records are whole, and as many as she has and
-    the money pays. The value of a smooth family is proportional to the records; that of a table
-    does not depend on them.
-    """
-    unit, grid = offer.payment, np.broadcast_to(offer.privacy_loss, offer.payment.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        affordable = np.floor(offer.money[:, None] / unit)
-    records = np.minimum(data_size[:, None], np.where(np.isnan(affordable), 0.0, affordable))
-    share = np.where((claim.family == TABLE)[:, None], 1.0, records / data_size[:, None])
-    paid = records * unit
-    utility = paid - claim.values_at(grid) * share
-    utility = np.where(
-        (grid <= claim.privacy_budget[:, None]) & (records >= 1) & (paid <= offer.money[:, None]),
-        utility,
-        -1.0,
-    )
-    last = utility.shape[1] - 1
-    best = (last - utility[:, ::-1].argmax(axis=1))[:, None]
-    sells = np.take_along_axis(utility, best, 1)[:, 0] >= 0
-    loss, payment, sold = (
-        np.take_along_axis(array, best, 1)[:, 0] for array in (grid, paid, records)
-    )
-    return (
-        np.where(sells, loss, 0.0),
-        np.where(sells, payment, 0.0),
-        np.where(sells, sold, data_size),
-    )

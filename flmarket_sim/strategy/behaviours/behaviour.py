@@ -16,9 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from flmarket_sim.auctions.auction import Auction
 from flmarket_sim.errors import ContractError, InputError
-from flmarket_sim.owners import valuation
 from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.owners.family_table import family_codes
+from flmarket_sim.owners.owner_types import OwnerTypes
 from flmarket_sim.owners.population import Population
+from flmarket_sim.owners.stated_valuation import StatedValuations
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -98,7 +100,9 @@ class BehaviourReports:
     of            (r,) the owner of each row: a position in the view. None means one row for each
                   owner, in order. Several rows of an owner are names of hers that offer different
                   records; every owner has at least one row
-    family, rate  (r,) the type that a report pretends, if any: only for the log
+    family, rate  (r,) the type that a report pretends, if any: for the log, and for auctions that
+                  read a report between its levels
+    stated        (r,) the valuations that the reports state, where `family` does not say it
     """
 
     values: Floats
@@ -107,6 +111,17 @@ class BehaviourReports:
     of: Ints | None = None
     family: ArrayLike | None = None
     rate: Floats | None = None
+    stated: StatedValuations | None = None
+
+    def statements(self) -> StatedValuations:
+        """What the reports state; `TABLE` where they state no more than their tables."""
+        if self.stated is not None:
+            return self.stated
+        if self.family is None or self.rate is None:
+            return StatedValuations.tables(self.privacy_budget.shape)
+        codes = family_codes(self.family)
+        types = OwnerTypes(codes, self.rate, self.privacy_budget, self.data_size)
+        return StatedValuations.of(types)
 
 
 @dataclass(frozen=True)
@@ -181,8 +196,9 @@ def check_reports(name: str, reports: Any, view: CohortView) -> BehaviourReports
             for a in (reports.values, reports.privacy_budget, reports.data_size)
         )
         of = np.arange(k) if reports.of is None else np.asarray(reports.of, np.int64)
-        family = None if reports.family is None else valuation.family_codes(reports.family)
+        family = None if reports.family is None else family_codes(reports.family)
         rate = None if reports.rate is None else np.asarray(reports.rate, np.float64)
+        stated = getattr(reports, "stated", None)  # a plug-in's own class may lack it
     except (AttributeError, TypeError, ValueError, InputError) as error:
         raise refuse(f"the report is not a BehaviourReports of numbers ({error})") from None
     rows = len(of)
@@ -193,7 +209,11 @@ def check_reports(name: str, reports: Any, view: CohortView) -> BehaviourReports
     }
     expected |= {
         key: (array, (rows,))
-        for key, array in (("family", family), ("rate", rate))
+        for key, array in (
+            ("family", family),
+            ("rate", rate),
+            ("stated", None if stated is None else stated.scale),
+        )
         if array is not None
     }
     for what, (array, shape) in expected.items():
@@ -214,7 +234,7 @@ def check_reports(name: str, reports: Any, view: CohortView) -> BehaviourReports
             "reported data sizes must be whole, at least 1 and together at most the true one"
         )
     return BehaviourReports(
-        values, np.minimum(budget, view.privacy_budget[of]), size, of, family, rate
+        values, np.minimum(budget, view.privacy_budget[of]), size, of, family, rate, stated
     )
 
 

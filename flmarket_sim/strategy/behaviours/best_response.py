@@ -45,7 +45,9 @@ class BestResponse:
             seed=int(view.rng.integers(2**31)),
             samples=samples,
         )
-        return BehaviourReports(best.values, best.privacy_budget, best.data_size)
+        return BehaviourReports(
+            best.values, best.privacy_budget, best.data_size, stated=best.stated
+        )
 
 
 def _markets(view: CohortView) -> Profiles:

@@ -52,6 +52,7 @@ class Coalition:
     def report(self, view: CohortView) -> BehaviourReports:
         groups = [group for group in self.groups(view) if len(group) > 1]
         values, budget, size = view.values.copy(), view.privacy_budget.copy(), view.data_size.copy()
+        stated = view.truthful.stated_valuations().at((0, view.slots))
         money = np.full(1, view.budget)
         self.expected[view.buyer, view.round] = expected_utility(
             view.auction, view.asked, view.truthful, money
@@ -67,28 +68,33 @@ class Coalition:
                 np.repeat(a, len(acting), axis=0)
                 for a in (view.truthful.values, *_columns(view.truthful))
             ]
+            statements = view.truthful.stated_valuations().at(np.zeros(len(acting), np.int64))
             for row, group in enumerate(acting):
                 columns = view.slots[group]
+                statements = statements.replaced((row, columns), stated.at(group))
                 together[row, columns] = True
                 for everybody, ours in zip(reports, (values, budget, size), strict=True):
                     everybody[row, columns] = ours[group]
             best = best_reports(
                 view.auction,
                 markets,
-                BidBatch(*reports),
+                BidBatch(reports[0], reports[1], reports[2], statements),
                 np.repeat(money, len(acting)),
                 view.slots[members],
                 effort=self.effort,
                 seed=int(view.rng.integers(2**31)),
                 group=together,
-                start=Misreports(values[members], budget[members], size[members]),
+                start=Misreports(
+                    values[members], budget[members], size[members], stated.at(members)
+                ),
             )
             values[members], budget[members], size[members] = (
                 best.values,
                 best.privacy_budget,
                 best.data_size,
             )
-        return BehaviourReports(values, budget, size)
+            stated = stated.replaced(members, best.stated)
+        return BehaviourReports(values, budget, size, stated=stated)
 
     def share(self, feedback: Feedback) -> Transfers:
         view = feedback.view

@@ -1,6 +1,6 @@
 """seq-price: for every valuation no lie pays, nobody is underpaid, no budget is overspent."""
 
-import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,9 +8,13 @@ import torch
 
 import flmarket_sim as fm
 from flmarket_sim.auctions.learned import weight_files
-from flmarket_sim.auctions.learned.favourite import TABLE, Reading, curve_at
+from flmarket_sim.auctions.learned.favourite import PARTS, Reading, favourite_pair
 from flmarket_sim.auctions.learned.price_network import PriceNetwork, Standing
 from flmarket_sim.errors import InputError
+from flmarket_sim.owners.family_table import family_codes, family_of
+from flmarket_sim.owners.stated_valuation import TABLE, StatedValuations
+from flmarket_sim.testing.trial_valuations import TRIAL_VALUATIONS
+from tests.support.paths import ROOT
 
 SIZES = ("certified", "reported")
 SHIPPED = [(name, size) for size in SIZES for name in ("paper-iid", "paper-noniid", "general")]
@@ -42,11 +46,16 @@ def wild(tmp_path_factory):
     return make
 
 
-def markets(count, n, seed=0, families=5):
+def markets(count, n, seed=0, families=5, others=0.0):
+    """A share `others` of the owners has valuations of no family of the paper."""
     rng = np.random.default_rng(seed)
     shape = (count, n)
+    family = rng.integers(0, families, shape)
+    if others:
+        odd = family_codes(list(TRIAL_VALUATIONS))[rng.integers(len(TRIAL_VALUATIONS), size=shape)]
+        family = np.where(rng.random(shape) < others, odd, family)
     truth = fm.Profiles(
-        rng.integers(0, families, shape),
+        family,
         rng.uniform(0.3, 2.0, shape),
         rng.uniform(0.2, 2.5, shape),
         np.ceil(rng.lognormal(3.0, 1.5, shape)),
@@ -65,13 +74,14 @@ def misreports(truth, bids, i, size_too, rng):
     count, levels = truth.shape[0], bids.levels
     eb, size = truth.privacy_budget[:, i].copy(), truth.data_size[:, i].copy()
     kind = rng.integers(6)
+    stated = StatedValuations.tables((count,))
     if kind in (1, 3, 5):
         eb = eb * rng.uniform(0.02, 1.0, count)
     if size_too and rng.random() < 0.7:
         size = np.maximum(1.0, np.floor(size * rng.uniform(0.02, 1.0, count)))
     values = np.zeros(
         (count, levels)
-    )  # kinds 4, 5: "anything up to eb for nothing", which buys any point of the curve
+    )  # kind 4: "anything up to eb for nothing", which buys the last point of the menu
     if kind in (0, 1):  # another family or rate
         other = fm.Profiles(
             rng.integers(0, 5, (count, 1)),
@@ -79,17 +89,23 @@ def misreports(truth, bids, i, size_too, rng):
             eb[:, None],
             size[:, None],
         )
-        values = other.bids(levels).values[:, 0]
+        values, stated = (
+            other.bids(levels).values[:, 0],
+            other.bids(levels).stated.at((slice(None), 0)),
+        )
     elif kind in (2, 3):  # any table
         values = np.sort(bids.values[:, i, -1:] * rng.exponential(0.6, (count, levels)), axis=1)
+    elif kind == 5:  # the truth about a smaller offer
+        values = truth.types.at((slice(None), i)).table(levels, eb, size)
+        stated = StatedValuations.of(truth.types.at((slice(None), i)), size)
     told = [bids.values.copy(), bids.privacy_budget.copy(), bids.data_size.copy()]
     told[0][:, i], told[1][:, i], told[2][:, i] = values, eb, size
-    return fm.BidBatch(*told)
+    return fm.BidBatch(*told, bids.stated.replaced((slice(None), i), stated))
 
 
 def largest_gain(auction, count=400, n=5, tries=40, seed=0):
     """As a share of the budget, over owners, markets and misreports."""
-    truth, budget = markets(count, n, seed)
+    truth, budget = markets(count, n, seed, others=0.5)
     bids = truth.bids(8)
     honest = utilities(auction, truth, bids, budget)
     rng = np.random.default_rng(seed + 1)
@@ -133,8 +149,9 @@ def test_no_lie_pays_to_an_owner_whose_valuation_is_a_table(wild, size):
     truth, budget = markets(300, 4, 3)
     bids = truth.bids(6)
     tables = np.sort(rng.exponential(bids.values[:, :, -1:] * 0.7, bids.values.shape), axis=2)
-    bids = fm.BidBatch(tables, bids.privacy_budget, bids.data_size)
-    assert (Reading.of(bids).family == TABLE).all()
+    bids = fm.BidBatch(
+        tables, bids.privacy_budget, bids.data_size, StatedValuations.tables(truth.shape)
+    )
 
     def utility(told, i):
         outcome = auction.decide(told, budget, rng)
@@ -173,7 +190,7 @@ def test_budgets_hold_and_nobody_is_paid_less_than_she_reports(wild, size, n):
 
 
 def one_by_one(network, sizes, eb, family, rate, budget):
-    """One market, plain numbers: certified sizes, owners of the four families."""
+    """One market, plain numbers: certified sizes, every point of the menu tried in turn."""
     knots = [2.2 * (k + 1) / 9 for k in range(9)]
     left, result = budget, {}
     order = sorted(range(len(sizes)), key=lambda i: (-sizes[i], i))
@@ -183,25 +200,16 @@ def one_by_one(network, sizes, eb, family, rate, budget):
     for t, i in enumerate(order):
         prices = [p * budget for p in standing.menu(t)[0].tolist()]
         scale = rate[i] * sizes[i]
-        cost = [
-            lambda e, s=scale: 2 * s * e,
-            lambda e, s=scale: s * e * e,
-            lambda e, s=scale: 2 * s * math.sqrt(e),
-            lambda e, s=scale: s * math.expm1(e),
-        ][family[i]]
         best = (0.0, 0.0, 0.0)
         before = (0.0, 0.0)
         for knot, price in zip(knots, prices, strict=True):
-            (a, pa), slope = before, (price - before[1]) / (knot - before[0])
-            points = [knot, eb[i]]
-            if family[i] == 1:
-                points.append(slope / (2 * scale))
-            if family[i] == 3 and slope > 0:
-                points.append(math.log(slope / scale))
-            for e in points:
-                if a <= e <= min(knot, eb[i]):
-                    paid = pa + slope * (e - a)
-                    best = max(best, (paid - cost(e), e, paid))
+            a, pa = before
+            for part in range(1, PARTS + 1):
+                e = a + (knot - a) * part / PARTS
+                paid = pa + (price - pa) * part / PARTS
+                if e <= eb[i]:
+                    worth = float(family_of(family[i]).value(np.array([e]))[0])
+                    best = max(best, (paid - scale * worth, e, paid))
             before = (knot, price)
         _, e, paid = best
         left -= paid
@@ -218,7 +226,7 @@ def one_by_one(network, sizes, eb, family, rate, budget):
 @pytest.mark.parametrize("n", [1, 4, 9])
 def test_all_at_once_is_what_one_by_one_is(wild, n):
     auction = wild("certified", 5)
-    truth, budget = markets(25, n, 11, families=4)
+    truth, budget = markets(25, n, 11, families=4, others=0.5)
     outcome = auction.decide(truth.bids(8), budget, np.random.default_rng(0))
     for k in range(25):
         rows = [
@@ -267,12 +275,12 @@ def test_the_sequence_tells_the_whole_round(wild):
         sequence.menu[:, :, -1] <= (budget[:, None] - spent) * (1 + 1e-12)
     ).all()  # no option costs more than what is left
     for t in range(7):
-        price = curve_at(
-            sequence.privacy_loss, sequence.menu[:, t], sequence.chosen_loss[:, t : t + 1]
-        )[:, 0]
-        assert np.where(sequence.chosen_loss[:, t] > 0, price, 0.0) == pytest.approx(
-            sequence.chosen_payment[:, t]
-        )
+        for k in range(30):
+            curve = [0.0, *sequence.privacy_loss], [0.0, *sequence.menu[k, t]]
+            price = np.interp(sequence.chosen_loss[k, t], *curve)
+            assert price == pytest.approx(sequence.chosen_payment[k, t])
+    step = sequence.privacy_loss[0] / PARTS
+    assert np.round(sequence.chosen_loss / step) * step == pytest.approx(sequence.chosen_loss)
 
 
 def test_offers_can_be_answered_one_at_a_time(wild):
@@ -289,18 +297,74 @@ def test_offers_can_be_answered_one_at_a_time(wild):
     assert asked == asking.order[0].tolist()
 
 
-def test_tables_of_the_families_are_recognised_and_others_are_not():
-    truth, _ = markets(200, 5, 15)
-    for levels in (2, 3, 8):
+def test_a_report_is_read_as_it_states_unless_its_table_says_otherwise():
+    truth, _ = markets(200, 5, 15, others=0.5)
+    for levels in (1, 2, 8):
         bids = truth.bids(levels)
-        assert (Reading.of(bids).family == np.where(truth.family == 4, TABLE, truth.family)).all()
+        assert (Reading.of(bids).stated.family == truth.family).all()
     bent = bids.values.copy()
-    smooth = truth.family < 4
-    bent[smooth, 2] *= 1 + 1e-6
-    assert (
-        Reading.of(fm.BidBatch(bent, bids.privacy_budget, bids.data_size)).family[smooth] == TABLE
-    ).all()
-    assert (Reading.of(truth.bids(1)).family == TABLE).all()
+    bent[:, 2:, 2] *= 1 + 1e-6
+    bent = np.maximum.accumulate(bent, axis=2)
+    read = Reading.of(replace(bids, values=bent)).stated.family
+    assert (read[:, :2] == truth.family[:, :2]).all() and (read[:, 2:] == TABLE).any()
+    changed = (bent != bids.values).any(axis=2)
+    assert (read[changed] == TABLE).all()
+    alone = fm.BidBatch(bids.values, bids.privacy_budget, bids.data_size)
+    assert (Reading.of(alone).stated.family == TABLE).all()
+
+
+def best_pair(value, size, eb, grid, unit, money):
+    """Every loss of the menu and every number of records, in turn."""
+    best = (0.0, 0.0, 0.0, size)
+    for e, price in zip(grid, unit, strict=True):
+        for records in range(1, int(size) + 1):
+            if e <= eb and records * price <= money:
+                utility = records * price - value(e, records)
+                best = max(best, (utility, e, records * price, records))
+    return best
+
+
+@pytest.mark.parametrize("families", [None, ["power_valuation:PowerOfData"]])
+def test_the_favourite_pair_is_the_best_of_all_pairs(families, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    truth, budget = markets(60, 1, 3, others=0.5)
+    if families:
+        truth = fm.Profiles(np.full((60, 1), families[0]), *truth.types[1:])
+    rng = np.random.default_rng(1)
+    grid = np.arange(1, 8) * 0.3
+    unit = np.sort(rng.exponential(2.0 * truth.rate, (60, 7)), axis=1)
+    claim = Reading.of(truth.bids(8)).of_owner(np.arange(60), np.zeros(60, np.int64))
+    loss, payment, records = favourite_pair(claim, grid, unit, budget)
+    for k in range(60):
+        owner = truth.types.at((k, 0))
+        expected = best_pair(
+            lambda e, d, owner=owner: float(owner.value(np.array(e), np.array(float(d)))),
+            truth.data_size[k, 0], truth.privacy_budget[k, 0], grid, unit[k], budget[k],
+        )  # fmt: skip
+        utility = payment[k] - float(owner.value(loss[k], records[k]))
+        assert utility == pytest.approx(expected[0], abs=1e-9 * budget[k])
+        assert payment[k] <= budget[k]
+
+
+def test_an_owner_between_the_families_gains_nothing_by_a_smaller_budget():
+    """The flaw of a table that is rounded up: it cost her up to 3 % to tell the truth."""
+    truth, budget = markets(300, 4, 21)
+    truth = fm.Profiles(np.full(truth.shape, TRIAL_VALUATIONS[0]), *truth.types[1:])
+    auction = fm.auctions.create("seq-price")
+    bids = truth.bids(8)
+    honest = utilities(auction, truth, bids, budget)
+    for share in np.linspace(0.3, 0.99, 24):
+        offered = share * truth.privacy_budget
+        smaller = fm.Profiles(truth.family, truth.rate, offered, truth.data_size).bids(8)
+        for i in range(4):
+            told = fm.BidBatch(
+                np.where(np.arange(4)[:, None] == i, smaller.values, bids.values),
+                np.where(np.arange(4) == i, smaller.privacy_budget, bids.privacy_budget),
+                bids.data_size,
+                bids.stated,
+            )
+            gain = utilities(auction, truth, told, budget)[:, i] - honest[:, i]
+            assert (gain / budget).max() <= 1e-12
 
 
 @pytest.mark.parametrize("size", SIZES)

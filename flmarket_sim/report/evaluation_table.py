@@ -45,7 +45,8 @@ def table(scores: list[Score]) -> Table:
     """A table for a terminal of 80 columns; the JSON has all numbers.
 
     The column "no sale" is the share of markets in which nothing was bought; it appears only if
-    there are such markets. "/ best" is the error over the first-best error.
+    there are such markets. "/ best" is the error over the first-best
+    error.
     """
     searched, failed = scores[0].regret is not None, any(score.invalid_rate > 0 for score in scores)
     columns: dict[str, Callable[[Score], str]] = {

@@ -34,8 +34,9 @@ class Score:
     """One mechanism at one budget factor (or a range of them).
 
     error_bound is the mean over valid markets; error_low and error_high are the ends of its 95 %
-    interval over populations. ratio is the mean error over the mean first-best error of the same
-    markets. ir_violation is the mean expected shortfall of payment below cost, relative to cost.
+    interval over populations. first_best is the mean error of the best purchase found for a buyer
+    who pays true valuations, and ratio the mean error over that of the same markets.
+    ir_violation is the mean expected shortfall of payment below cost, relative to cost.
     regret is the mean gain / cost of the best misreports that the probe found over
     `regret_profiles` markets, with the ends of its interval (None: not searched).
     """

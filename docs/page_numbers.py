@@ -127,6 +127,7 @@ def unmarked(text: str) -> list[str]:
     kept = VALUE.sub("", kept)
     kept = re.sub(r"```.*?```|<!--.*?-->|`[^`\n]*`|\]\([^)]*\)", "", kept, flags=re.DOTALL)
     kept = re.sub(r"(?m)^    .*$", "", kept)
+    kept = re.sub(r"95 %|more than 1 %|\bPython 3\.\d+", "", kept)  # what is meant, not measured
     measured = re.compile(
         r"(?<![\w.\-/])\d+\.\d{2,}(?![\w.])|\d ?%|\d (?:s|ms|µs|kB|MB|GB|minutes|seconds)\b"
     )

@@ -10,11 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import flmarket_sim as fm
 from benchmarks.former_first_best import first_best as former_search
+from flmarket_sim.owners import valuation
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 MARKETS = 200
+KINDS = (("paper/iid", 0.0), ("paper/noniid", 0.0), ("paper/iid", 0.3), ("paper/iid", 1.0))
 FACTORS = (0.1, 0.3, 0.5, 1.0)
 
 
@@ -25,9 +29,17 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float]:
     return result, time.process_time() - began
 
 
-def row(scenario: str, factor: float) -> str:
-    """One line of the table."""
+def owners(scenario: str, step_share: float) -> fm.Profiles:
+    """Markets of a scenario in which some owners, drawn at random, are step owners."""
     truth = fm.draw_profiles(fm.load_scenario(SCENARIOS / f"{scenario}.toml"), MARKETS, seed=1)
+    step = np.random.default_rng(0).random(truth.shape) < step_share
+    family = np.where(step, valuation.STEP, truth.family)
+    return fm.Profiles(family, truth.rate, truth.privacy_budget, truth.data_size)
+
+
+def row(scenario: str, step_share: float, factor: float) -> str:
+    """One line of the table."""
+    truth = owners(scenario, step_share)
     money = factor * truth.total_value()
     found, seconds = timed(lambda: fm.auctions.first_best(truth, money))
     proved, with_bound = timed(lambda: fm.auctions.first_best(truth, money, bound=True))
@@ -35,20 +47,21 @@ def row(scenario: str, factor: float) -> str:
     gap = 100.0 * proved.gap
     excess = 100.0 * (former / found.error_bound - 1.0)
     return (
-        f"| {scenario} | {factor:g} | {found.error_bound.mean():.3f} | {gap.mean():.2f} "
-        f"| {gap.max():.2f} | {excess.mean():.2f} | {excess.max():.1f} | {excess.min():.2f} "
-        f"| {former_seconds:.2f} | {seconds:.2f} | {with_bound - seconds:.2f} |"
+        f"| {scenario} | {100 * step_share:g} | {factor:g} | {found.error_bound.mean():.3f} "
+        f"| {gap.mean():.2f} | {gap.max():.2f} | {excess.mean():.2f} "
+        f"| {excess.max():.1f} | {excess.min():.2f} | {former_seconds:.2f} "
+        f"| {seconds:.2f} | {with_bound - seconds:.2f} |"
     )
 
 
 def main() -> None:
-    rows = [row(name, factor) for name in ("paper/iid", "paper/noniid") for factor in FACTORS]
+    rows = [row(*market, factor) for market in KINDS for factor in FACTORS]
     print(
         f"""## First-best and its proved lower bound, {MARKETS} markets a line
 
-| market | factor | error | gap %, mean | gap %, max | former search above, %, mean | max | min \
-| seconds, former | now | bound |
-|---|---|---|---|---|---|---|---|---|---|---|
+| market | step owners, % | factor | error | gap %, mean | gap %, max \
+| former search above, %, mean | max | min | seconds, former | now | bound |
+|---|---|---|---|---|---|---|---|---|---|---|---|
 """
         + "\n".join(rows)
     )

@@ -32,13 +32,13 @@ from flmarket_sim.owners.bids import Profiles
 Floats = NDArray[np.float64]
 
 OVERRELAXATION = 1.5
-SHORT, LONG, POLISH = 8, 15, 20  # steps of a first look, of the few best looks, of the result
+SHORT, LONG, POLISH = 12, 15, 20  # steps of a first look, of the few best looks, of the result
 PROMISING = 4  # first looks that are continued
 RANDOM_STARTS = 40
 ROUNDS = 5
 MOST_MOVES = 300
 IMPROVES = 1e-4  # relative; a smaller improvement does not start another round
-HOPELESS = 1.1  # times the best error: a search that begins above it does not go on
+HOPELESS = 1.2  # times the best error: a search that begins above it does not go on
 NUMBERS_AT_ONCE = 15_000  # of one array of a descent: arrays then stay in the processor's cache
 NEGLIGIBLE = 1e-9  # of the money: an owner who would get less gets nothing
 

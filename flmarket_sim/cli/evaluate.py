@@ -45,8 +45,8 @@ def evaluate(
 ) -> None:
     """Compare auctions on the same markets.
 
-    The table has error, spending, individual rationality, regret and the ratio to first-best: the
-    best purchase found for a buyer who pays true valuations.
+    The table has error, spending, individual rationality, regret and the ratio to first-best,
+    the best purchase found at true valuations.
     """
     from flmarket_sim import aggregation
     from flmarket_sim.auctions import named

@@ -45,8 +45,8 @@ def table(scores: list[Score]) -> Table:
     """A table for a terminal of 80 columns; the JSON has all numbers.
 
     The column "no sale" is the share of markets in which nothing was bought; it appears only if
-    there are such markets. "/ best" is the error over the first-best
-    error.
+    there are such markets. "/ best" is the error over that of first-best,
+    the best purchase found at true valuations.
     """
     searched, failed = scores[0].regret is not None, any(score.invalid_rate > 0 for score in scores)
     columns: dict[str, Callable[[Score], str]] = {
@@ -80,7 +80,8 @@ def table(scores: list[Score]) -> Table:
 
 
 def draw(scores: list[Score], path: Path) -> None:
-    """Mean error bound by budget factor with 95 % bands, first-best below."""
+    """Mean error bound by budget factor with 95 % bands; first-best, the best purchase found at
+    true valuations, is dashed."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     try:
@@ -103,11 +104,11 @@ def draw(scores: list[Score], path: Path) -> None:
                 [getattr(s, key) for s in of_auction] for key in ("error_low", "error_high")
             )
             axis.fill_between(by_factor, low, high, color=colour, alpha=0.15, linewidth=0)
-        floor = [
+        best_found = [
             next(s.first_best for s in scores if float(s.budget_factor) == factor)
             for factor in by_factor
         ]
-        axis.plot(by_factor, floor, "--", color="black", label="first-best")
+        axis.plot(by_factor, best_found, "--", color="black", label="first-best")
         axis.set(
             xlabel="budget / value of everything for sale", ylabel="mean error bound", yscale="log"
         )

@@ -15,7 +15,7 @@ from flmarket_sim.studies.study import Plot
 COLOURS = (  # Okabe and Ito
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999",
 )  # fmt: skip
-FLOOR = "first-best"  # a bound and not a mechanism: drawn dashed
+FIRST_BEST = "first-best"  # the best purchase found and not a mechanism: drawn dashed
 VARIANT = " (published weights)"  # drawn like the auction of the same name, but dotted
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
@@ -161,7 +161,7 @@ def _lines(axis: Any, rows: list[dict[str, Any]], plot: Plot, groups: list[Any])
         if (namesake := str(group).removesuffix(VARIANT)) != group and namesake in groups:
             like = groups.index(namesake)
             colour, marker, line = COLOURS[like % len(COLOURS)], MARKERS[like % len(MARKERS)], ":"
-        if group == FLOOR:
+        if group == FIRST_BEST:
             colour, marker, line = "black", "", "--"
         axis.plot(x, y, line, marker=marker, markersize=4, color=colour, label=str(group))
         inside = y <= (np.inf if plot.top is None else plot.top)

@@ -13,6 +13,9 @@ RIVALS = ("regretnet", "m-regretnet")
 DM = "dm-regretnet"
 OURS, AUTHORS = "weights trained here", "published weights"
 NETWORKS = {"": OURS, PUBLISHED: AUTHORS}
+BEYOND = "beyond the paper"
+NO_RIVAL = " or ".join(RIVALS)
+APART = " (only intervals that lie apart count)"
 Ruling = tuple[str, str, str]  # the networks it is about (may be empty), outcome, evidence
 
 

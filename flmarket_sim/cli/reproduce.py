@@ -19,7 +19,7 @@ from flmarket_sim.cli.output import (
     progress,
     stdout,
 )
-from flmarket_sim.errors import FlmarketError
+from flmarket_sim.errors import FlmarketError, shortened
 
 
 def reproduce(
@@ -49,7 +49,10 @@ def reproduce(
     ] = None,
     authors: Annotated[
         Path | None,
-        typer.Option(help="Folder of the authors' published weights (.pt), to be measured too."),
+        typer.Option(
+            help="Folder of the authors' published weights (.pt, also in its folders checkpoints "
+            "and levels), to be measured too."
+        ),
     ] = None,
     workers: Workers = None,
     cluster: Cluster = None,
@@ -64,12 +67,18 @@ def reproduce(
     """
     from flmarket_sim.paper import reproduction as study
     from flmarket_sim.paper.claims import verdicts
+    from flmarket_sim.paper.published_files import missing_files
     from flmarket_sim.report import reproduction_page as report
 
     results = study.chosen(names)
     target = page or out / (
         "reproduction.md" if results == list(study.RESULTS) else f"{'-'.join(results)}.md"
     )
+    if authors is not None and (missing := missing_files(authors)):
+        print_note(
+            f"{authors} lacks {len(missing)} of the authors' files, whose claims are not asked: "
+            + shortened(", ".join(missing))
+        )
     crew = crew_from(workers, cluster, cluster_options, cluster_wait)
     done = []
     failed: dict[str, str] = {}

@@ -1,6 +1,7 @@
 """Whether a larger M makes M-RegretNet more truthful (paper, RQ4).
 
-The study trains instances of M-RegretNet for each M and measures them.
+The study measures instances of M-RegretNet for each M: those that the authors published, or
+instances that it trains.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from pydantic import Field
 from flmarket_sim import aggregation, auctions
 from flmarket_sim.auctions.play import expected_utility, measured_against
 from flmarket_sim.errors import InputError
-from flmarket_sim.paper.paper_market import PaperMarket, PaperMarkets
+from flmarket_sim.paper.paper_market import PaperMarket, PaperMarkets, file_identity
 from flmarket_sim.paper.published_attack import Attack
+from flmarket_sim.paper.verdicts import AUTHORS, OURS
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import from_seeds
 from flmarket_sim.strategy.probe import probe
@@ -33,8 +35,13 @@ from flmarket_sim.studies.study import (
     spread,
 )
 
+OVER_INSTANCES = (
+    "Intervals are 95 % confidence intervals of the mean over instances (Student), each measured "
+    "on populations of its own."
+)
 MEASURES = (
     "as_published",
+    "axis_mended",
     "corrected",
     "probed",
     "ir_violation",
@@ -45,25 +52,30 @@ MEASURES = (
 )
 PLOTTED = {
     "as_published": "as published",
+    "axis_mended": "axis mended",
     "corrected": "corrected metric",
     "probed": "probe",
-    "ir_violation": "IR violation",
+    "ir_as_published": "IR violation as published",
 }
 
 
 class Levels:
     """Regret and IR violation of M-RegretNet by its number of levels M, over several instances.
 
-    Instances differ in their seed. Each is trained by the package's `fast` settings with these
-    `steps`, `batch` and `tries`, and measured on markets that no training saw, at budget factors
-    of the scenario's range.
+    With `authors`, the folder of the weights that the authors published, the instances are theirs.
+    Otherwise (and with `train = true` besides) there are `instances` that differ in their seed,
+    each trained by the package's `fast` settings with these `steps`, `batch` and `tries`. Every
+    instance is measured on populations of its own, which no training saw, at budget factors of the
+    scenario's range.
 
-    as_published, corrected          regret by the paper's metric and by the corrected metric, on
+    as_published, axis_mended        regret by the authors' procedure, and with its axis mended, on
                                      the first `attacked` markets
+    corrected                        regret by the corrected metric, on the same markets
     probed                           regret by the probe, on the first `probed` markets
     ir_violation, ir_as_published    IR violation in expectation, and of one draw
     privacy_bought                   share of the privacy budgets that is bought
     error_bound                      under OptAggr, over the draws that buy something
+    invalid                          share of the draws that buy nothing
     """
 
     name = "levels"
@@ -84,8 +96,10 @@ class Levels:
         tries: Count = 8,
         profiles: Count = 500,
         attacked: Count = 100,
-        probed: Count = 20,
+        probed: Count = 5,
         effort: SearchEffort = "standard",
+        authors: str | None = None,
+        train: bool | None = None,
         quick: dict[str, Any] | None = None,
     ) -> None:
         for key, count in (("attacked", attacked), ("probed", probed)):
@@ -95,32 +109,49 @@ class Levels:
                     f"{count} are too many"
                 )
         self.markets, self.levels, self.instances = list(markets), list(levels), instances
-        self.settings: dict[str, Any] = {
-            "steps": steps,
-            "batch": batch,
-            "tries": tries,
+        self.authors, self.train = authors, authors is None if train is None else train
+        self.training = {"steps": steps, "batch": batch, "tries": tries}
+        self.sample = {
             "profiles": profiles,
+            "attacked": attacked,
+            "probed": probed,
+            "effort": effort,
         }
-        self.settings |= {"attacked": attacked, "probed": probed, "effort": effort}
 
     def tasks(self, scenario: Scenario) -> list[Work]:
-        return [
-            {"market": market.model_dump(), "levels": levels, "instance": instance} | self.settings
-            for instance in range(self.instances)
-            for market in self.markets
-            for levels in self.levels
-        ]
+        tasks = []
+        for market in self.markets:
+            for levels in self.levels:
+                place = {"market": market.model_dump(), "levels": levels} | self.sample
+                files = market.published_instances(levels, self.authors)[: self.instances]
+                tasks += [
+                    place
+                    | {"instance": instance, "file": str(path), "weights": file_identity(path)}
+                    for instance, path in enumerate(files)
+                ]
+                if self.train:
+                    tasks += [
+                        place | {"instance": instance} | self.training
+                        for instance in range(self.instances)
+                    ]
+        if not tasks:
+            raise InputError(
+                f"{self.authors} has no published instance of M-RegretNet with M in "
+                f"{self.levels}; train = true trains some"
+            )
+        return sorted(tasks, key=lambda work: int(work["instance"]))
 
     @staticmethod
     def measure(scenario: Scenario, work: Work) -> list[Row]:
         market = PaperMarket.model_validate(work["market"]).of(scenario)
-        auction = _trained(market, work)
-        truth, budget = markets(market, work["profiles"], seed=scenario.seed + 1)
+        published, instance = "file" in work, work["instance"]
+        auction = _published(work) if published else _trained(market, work)
+        truth, budget = markets(market, work["profiles"], seed=scenario.seed + 1 + instance)
         few, some = slice(0, work["probed"]), slice(0, work["attacked"])
         attack = Attack(auction, truth.take(some), budget[some])
         bids = truth.bids(work["levels"])
         utility, cost = expected_utility(auction, truth, bids, budget)
-        outcome = auction.decide(bids, budget, np.random.default_rng(work["instance"]))
+        outcome = auction.decide(bids, budget, np.random.default_rng(instance))
         weights = aggregation.create("opt-aggr").weights(outcome.privacy_loss, truth.data_size)
         error = aggregation.error_bound(weights, outcome.privacy_loss, truth.data_size)
         valid = np.isfinite(error)
@@ -135,45 +166,61 @@ class Levels:
             levels=max(work["levels"], scenario.market.levels),  # no fewer than the network has
         )
         measured = {
-            "as_published": attack.as_published(work["instance"]).mean(),
+            "as_published": attack.as_published(instance).mean(),
+            "axis_mended": attack.axis_mended(instance).mean(),
             "corrected": attack.corrected().mean(),
             "probed": search.relative_gain.mean(),
             "ir_violation": (np.maximum(-utility, 0.0) / measured_against(truth, cost)).mean(),
-            "ir_as_published": attack.drawn_shortfall(work["instance"]).mean(),
+            "ir_as_published": Attack(auction, truth, budget).drawn_shortfall().mean(),
             "privacy_bought": share.mean(),
             "error_bound": error[valid].mean() if valid.any() else float("nan"),
             "invalid": 1 - valid.mean(),
         }
-        name = work["market"]["name"]
+        place = {"market": work["market"]["name"], "levels": work["levels"]}
         return [
-            {"market": name, "levels": work["levels"]}
+            place
+            | {"networks": AUTHORS if published else OURS}
             | {key: float(value) for key, value in measured.items()}
         ]
 
     def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
-        instances: dict[tuple[str, int], list[Row]] = {
-            (market.name, levels): [] for market in self.markets for levels in self.levels
+        measured = [row for task in results for row in task]
+        groups: dict[tuple[str, str, int], list[Row]] = {
+            (networks, market.name, levels): []
+            for networks in (OURS, AUTHORS)
+            for market in self.markets
+            for levels in self.levels
         }
-        for row in (row for task in results for row in task):
-            instances[row["market"], row["levels"]].append(row)
+        for row in measured:
+            groups[row["networks"], row["market"], row["levels"]].append(row)
         rows: list[Row] = []
-        for (market_name, levels), of_cell in instances.items():
-            row = {"market": market_name, "levels": levels, "instances": len(of_cell)}
+        for (networks, market_name, levels), instances in groups.items():
+            if not instances:
+                continue
+            row = {"market": market_name, "networks": networks, "levels": levels}
+            row["instances"] = len(instances)
             for measure in MEASURES:
-                row |= spread(measure, from_seeds(np.array([each[measure] for each in of_cell])))
+                row |= spread(measure, from_seeds(np.array([each[measure] for each in instances])))
             rows.append(row)
         lines = [
-            {"market": row["market"], "levels": row["levels"], "measured_by": label}
+            {"panel": f"{row['market']}, {row['networks']}", "levels": row["levels"]}
+            | {"measured_by": label}
             | {f"violation{end}": row[f"{key}{end}"] for end in ("", "_low", "_high")}
             for key, label in (PLOTTED | {"privacy_bought": "share of privacy bought"}).items()
             for row in rows
         ]
         plot = Plot(
             "levels", "violation", "measured_by", "M", "mean gain or loss / cost; share",
-            log=True, panel="market", log_x=True,
+            log=True, panel="panel", log_x=True,
         )  # fmt: skip
-        sentences = [_sentence(rows, market.name) for market in self.markets]
-        return Finding(rows, plot, sentences, lines)
+        places = dict.fromkeys((row["market"], row["networks"]) for row in rows)
+        sentences = [_sentence(rows, *place) for place in places]
+        return Finding(rows, plot, sentences, lines, OVER_INSTANCES)
+
+
+def _published(work: Work) -> Any:
+    name = "regretnet" if work["levels"] == 1 else "m-regretnet"
+    return auctions.create(name, weights=work["file"])
 
 
 def _trained(market: Scenario, work: Work) -> Any:
@@ -199,11 +246,14 @@ def _trained(market: Scenario, work: Work) -> Any:
         return auctions.create("m-regretnet", weights=str(out))
 
 
-def _sentence(rows: list[Row], market: str) -> str:
-    in_market = [row for row in rows if row["market"] == market]
-    first, last = in_market[0], in_market[-1]
+def _sentence(rows: list[Row], market: str, networks: str) -> str:
+    here = [row for row in rows if (row["market"], row["networks"]) == (market, networks)]
+    first, last = here[0], here[-1]
     changes = ", ".join(
         f"{label} {first[key]:.3g} to {last[key]:.3g}" for key, label in PLOTTED.items()
     )
-    bought = f"privacy bought {first['privacy_bought']:.0%} to {last['privacy_bought']:.0%}"
-    return f"{market}: from M = {first['levels']} to M = {last['levels']}: {changes}; {bought}"
+    bought = f"privacy bought {first['privacy_bought']:.1%} to {last['privacy_bought']:.1%}"
+    return (
+        f"{market}, {networks}: from M = {first['levels']} to M = {last['levels']}: {changes}; "
+        f"{bought}"
+    )

@@ -12,17 +12,12 @@ from pydantic import Field
 from flmarket_sim import auctions
 from flmarket_sim.errors import InputError
 from flmarket_sim.experiments.market_runs import changed
+from flmarket_sim.paper.published_files import FILES, instance_names, located
 from flmarket_sim.scenario.model import Part, Plugin, Scenario
 
 LEARNED = ("regretnet", "m-regretnet", "dm-regretnet", "seq-price")
 BY_RULE = ("dm-regretnet",)  # trained for one aggregation rule or the other
 PUBLISHED = "published-"  # prefix of a learned auction with the weights that the authors published
-FILES = {
-    ("regretnet", "opt-aggr"): "reg_nslkdd_{}.pt",
-    ("m-regretnet", "opt-aggr"): "8-reg_nslkdd_{}.pt",
-    ("dm-regretnet", "opt-aggr"): "dm-reg_opt_nslkdd_{}.pt",
-    ("dm-regretnet", "convl-aggr"): "dm-reg_convl_nslkdd_{}.pt",
-}
 
 
 class PaperMarket(Part):
@@ -31,12 +26,14 @@ class PaperMarket(Part):
     partition    how records are dealt out to owners
     weights      name of the weights that this package trained for the market
     published    the market's part of the authors' file names; None if there are no such files
+    tested_on    another partition, on which the published IR violations come out better
     """
 
     name: str = Field(min_length=1)
     partition: Plugin
     weights: str = Field(min_length=1)
     published: str | None = Field(None, min_length=1)
+    tested_on: Plugin | None = None
 
     def of(self, scenario: Scenario, **tables: Any) -> Scenario:
         """The scenario with this market's partition, and with `tables` replaced."""
@@ -72,8 +69,7 @@ class PaperMarket(Part):
             return ""
         from flmarket_sim.auctions.learned.weight_files import weights_file
 
-        content = weights_file(table["weights"], table["name"], rule).read_bytes()
-        return hashlib.sha256(content).hexdigest()[:16]
+        return file_identity(weights_file(table["weights"], table["name"], rule))
 
     def identities(
         self, names: Sequence[str], rules: Sequence[str], authors: str | None = None
@@ -84,8 +80,14 @@ class PaperMarket(Part):
         pattern = FILES.get((name, rule if name in BY_RULE else "opt-aggr"))
         if authors is None or pattern is None or self.published is None:
             return None
-        path = Path(authors) / pattern.format(self.published)
-        return path if path.is_file() else None
+        return located(authors, pattern.format(self.published))
+
+    def published_instances(self, levels: int, authors: str | None) -> list[Path]:
+        """The files of the published instances of M-RegretNet with M levels that are at hand."""
+        if authors is None or self.published is None:
+            return []
+        paths = [located(authors, name) for name in instance_names(levels, self.published)]
+        return [path for path in paths if path is not None]
 
     def has(self, name: str, rule: str, authors: str | None) -> bool:
         """Whether this market has an auction; only some have published weights."""
@@ -104,6 +106,11 @@ class PaperMarket(Part):
 PaperMarkets = Annotated[Sequence[PaperMarket], Field(min_length=1)]
 Rules = Annotated[Sequence[str], Field(min_length=1)]
 RULE_NAMES = {"opt-aggr": "OptAggr", "convl-aggr": "ConvlAggr"}  # as the paper writes them
+
+
+def file_identity(path: Path) -> str:
+    """A hash of a file of weights, on which stored results depend."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 def rule_name(rule: str) -> str:

@@ -19,6 +19,9 @@ RIVALS = ("regretnet", "m-regretnet")
 DM = "dm-regretnet"
 OURS, AUTHORS = "weights trained here", "published weights"
 NETWORKS = {"": OURS, PUBLISHED: AUTHORS}
+BEYOND = "beyond the paper"
+NO_RIVAL = " or ".join(RIVALS)
+APART = " (comparisons count after Holm's correction at 5 %)"
 Ruling = tuple[str, str, str]  # the networks it is about (may be empty), outcome, evidence
 
 

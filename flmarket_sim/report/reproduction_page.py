@@ -157,13 +157,14 @@ def _table(result: Reproduced) -> str:
         "surplus": lambda: _by_factor(rows, "surplus_share", "opt-aggr", share=True),
         "accuracy": lambda: _final(rows),
         "levels": lambda: _columns(
-            rows, ("market", "levels", "instances"),
-            ("as_published", "corrected", "probed", "ir_as_published", "ir_violation",
-             "privacy_bought", "error_bound", "invalid"),
+            rows, ("market", "networks", "levels", "instances"),
+            ("as_published", "axis_mended", "corrected", "probed", "ir_as_published",
+             "ir_violation", "privacy_bought", "error_bound", "invalid"),
         ),
         "guarantees": lambda: _columns(
             rows, ("market", "auction", "rule", "paper_regret", "paper_ir"),
-            ("as_published", "luck", "corrected", "probe", "ir_as_published", "ir_violation"),
+            ("as_published", "axis_mended", "luck", "corrected", "probe", "probe_median",
+             "probe_trimmed", "ir_as_published", "ir_tested_on", "ir_violation"),
         ),
     }  # fmt: skip
     return tables[result.name]()

@@ -14,9 +14,12 @@ from torch import Tensor, nn
 
 
 def normalised(group: Tensor) -> Tensor:
-    """(K, k) a group, less the mean and over the range of all but its last column, or 0."""
+    """(K, k) a group, less the mean and over the range of all but its last column, or 0.
+
+    Of columns alike, only one has the slope of the largest or smallest, as in the authors' code.
+    """
     counted = group[:, :-1]
-    width = counted.amax(1, keepdim=True) - counted.amin(1, keepdim=True)
+    width = counted.max(1, keepdim=True).values - counted.min(1, keepdim=True).values
     return torch.nan_to_num(
         (group - counted.mean(1, keepdim=True)) / width, nan=0.0, posinf=0.0, neginf=0.0
     )

@@ -81,6 +81,16 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "advantage",
         "bound of data",
     ),
+    "published-regret": (
+        "auction",
+        "measured by",
+        "markets",
+        "gain over cost",
+        "gain over cost median",
+        "gain over cost trimmed",
+    ),
+    "coalition": ("auction", "members", "gain together", "gain together median", "gain alone"),
+    "false-names": ("auction", "names", "gain names", "gain lie", "gain both", "gain both median"),
     "arbitrage": ("auction", "owners", "purchases", "budget ratio", "spending ratio"),
 }
 
@@ -187,6 +197,8 @@ if __name__ == "__main__":
     )
     arguments = parser.parse_args()
     authors = None if arguments.authors is None else arguments.authors.resolve()
+    if authors is not None and (authors / "checkpoints").is_dir():
+        authors = authors / "checkpoints"
     KEPT.mkdir(parents=True, exist_ok=True)
     with FileStore(KEPT / TASKS) as store:
         for name in [] if arguments.page else arguments.names or STUDIES:

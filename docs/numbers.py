@@ -90,10 +90,12 @@ if __name__ == "__main__":
             parser.error("--authors DIR is needed: the tables compare with the published weights")
         KEPT.mkdir(parents=True, exist_ok=True)
         with FileStore(KEPT / TASKS) as store:
+            folder = arguments.authors.resolve()
+            folder = folder / "checkpoints" if (folder / "checkpoints").is_dir() else folder
             made = [
                 row
                 for market in MARKETS
-                for row in measured(market, arguments.authors.resolve(), arguments.workers, store)
+                for row in measured(market, folder, arguments.workers, store)
             ]
         STORED.parent.mkdir(exist_ok=True)
         STORED.write_text(json.dumps(made, indent=1) + "\n")

@@ -1,7 +1,7 @@
 """Question: how much error does `seq-price` leave, beside other auctions, at home and elsewhere?
 
 Makes docs/figures/seq_price.{csv,png} and prints the tables of docs/seq-price.md. Run it with
-`python analysis/seq_price.py [--markets 2000]`.
+`python analysis/seq_price.py [--markets 2000]`; `--grid-only` prints the table of grid sizes alone.
 
 All-in-critical appears twice: with truthful owners, and as played, where owners understate their
 privacy budgets as far as it pays (in turn, each takes the best of eight budgets given the reports
@@ -19,10 +19,12 @@ import numpy as np
 import torch
 
 import flmarket_sim as fm
+from flmarket_sim.auctions.learned import favourite
 from flmarket_sim.report import figures
 from flmarket_sim.studies.study import Plot
 
 ROOT = Path(__file__).parents[1]
+GRIDS = (512, 1, 2, 4, 8, 16, 32)  # parts of a piece of the price curve, the finest first
 FACTORS = np.round(np.arange(0.1, 2.01, 0.1), 1)
 USELESS = 100.0  # an error bound; one seller with e = 0.28 gives less
 TABLE_FACTORS = (0.1, 0.3, 0.5, 0.8, 1.0, 1.2, 1.5, 1.7, 2.0)
@@ -156,6 +158,31 @@ def abroad(count: int) -> list[dict[str, object]]:
     return rows
 
 
+def grid_sizes(count: int) -> list[dict[str, object]]:
+    """What a grid costs: mean error bounds, factors uniform in [0.1, 2], by the parts of a piece.
+
+    The finest grid stands for the whole curve.
+    """
+    cells: dict[int, dict[str, object]] = {}
+    chosen = favourite.PARTS
+    for market in HOME:
+        scenario = fm.load_scenario(ROOT / f"scenarios/paper/{market}.toml", ["seed=777"])
+        truth = fm.draw_profiles(scenario, count, seed=0)
+        budget = np.random.default_rng(1).uniform(0.1, 2.0, count) * truth.total_value()
+        auction = fm.auctions.create("seq-price", weights=f"paper-{market}")
+        whole = 0.0
+        for parts in GRIDS:
+            favourite.PARTS = parts
+            found = mean(error(auction, truth, budget))
+            whole = whole or found
+            row = cells.setdefault(
+                parts, {"parts of a piece": parts, "losses": parts * auction.network.levels}
+            )
+            row |= {market: f"{found:.4f}", f"{market}, more": f"{found / whole - 1:.2%}"}
+    favourite.PARTS = chosen
+    return [cells[parts] for parts in sorted(cells)]
+
+
 def markdown(rows: list[dict[str, object]]) -> str:
     head = list(rows[0])
     lines = [head, ["---"] * len(head), *([row[key] for key in head] for row in rows)]
@@ -199,8 +226,12 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--markets", type=int, default=2000)
     parser.add_argument("--abroad-only", action="store_true")
+    parser.add_argument("--grid-only", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.grid_only:
+        print(markdown(grid_sizes(options.markets)))
+        raise SystemExit
     if not options.abroad_only:
         home = [row for market in HOME for row in by_factor(market, options.markets)]
         target = ROOT / "docs" / "figures" / "seq_price"
@@ -211,4 +242,5 @@ if __name__ == "__main__":
         draw(home, target.with_suffix(".png"))
         for market in HOME:
             print(table(home, market), end="\n\n")
-    print(markdown(abroad(options.markets)))
+    print(markdown(abroad(options.markets)), end="\n\n")
+    print(markdown(grid_sizes(options.markets)))

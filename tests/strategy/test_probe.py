@@ -272,6 +272,8 @@ def test_chunks_as_tasks_of_the_engine_give_the_same_probe_bit_for_bit(name, mon
     merged = merged_probe(name, truth, money, results_of(tasks, search_markets), **options)
     whole = fm.strategy.probe(fm.auctions.create(name), truth, money, effort="quick", **options)
     assert merged.truth is whole.truth and merged.seed == whole.seed
-    for column in set(vars(whole)) - {"truth", "seed"}:
+    assert merged.stated.names() == whole.stated.names()
+    assert np.array_equal(merged.stated.scale, whole.stated.scale)
+    for column in set(vars(whole)) - {"truth", "seed", "stated"}:
         one, other = getattr(merged, column), getattr(whole, column)
         assert one.dtype == other.dtype and np.array_equal(one, other), column

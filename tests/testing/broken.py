@@ -4,7 +4,7 @@ import numpy as np
 
 from flmarket_sim.auctions import Outcome, create
 from flmarket_sim.auctions.learned.seq_price import SeqPrice
-from flmarket_sim.owners.family_table import FAMILIES
+from flmarket_sim.owners.family_table import FAMILIES, family_of
 from flmarket_sim.owners.stated_valuation import TABLE
 
 
@@ -272,18 +272,44 @@ class RoundsUp(SeqPrice):
 
     name = "rounds up"
 
+    def __init__(self):
+        self.name = SeqPrice.name  # weights are looked up by it
+        super().__init__()
+        del self.name
+
     def choice(self, reading, rows, offer):
-        loss, payment, size = super().choice(reading, rows, offer)
         claim = reading.of_owner(rows, offer.owner)
-        stated = claim.stated.family
+        eb, knots = claim.privacy_budget[:, None], offer.privacy_loss
+        left = np.append(0.0, knots[:-1])
+        below = np.pad(offer.payment[:, :-1], ((0, 0), (1, 0)))
+        slope = (offer.payment - below) / (knots - left)
+        best = np.zeros((len(rows), 3))  # utility, loss, payment
+
+        def consider(who, loss, paid, value):
+            place = (np.arange(len(rows)), np.argmax(paid - value, axis=1))
+            utility = (paid - value)[place]
+            better = who & (utility > best[:, 0])
+            best[better] = np.stack([utility, loss[place], paid[place]], axis=1)[better]
+
+        for code in range(len(FAMILIES)):  # the best point of every straight piece
+            loss = np.minimum(knots, eb)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                per_scale = slope / claim.stated.scale[:, None]
+                if FAMILIES[code] == "quadratic":
+                    loss = np.clip(np.nan_to_num(0.5 * per_scale), left, loss)
+                if FAMILIES[code] == "exponential":
+                    loss = np.clip(np.nan_to_num(np.log(per_scale)), left, loss)
+            value = claim.stated.scale[:, None] * family_of(code).value(loss)
+            paid = np.where(left < eb, below + slope * (loss - left), -np.inf)
+            consider(claim.stated.family == code, loss, paid, value)
         levels = claim.values.shape[1]
-        for b in np.flatnonzero((stated == TABLE) | (stated >= len(FAMILIES))):
-            losses = claim.privacy_budget[b] * np.arange(levels + 1) / levels
-            curve = [0.0, *offer.privacy_loss], [0.0, *offer.payment[b]]
-            paid = np.interp(losses, *curve)
-            best = int(np.argmax(paid - np.append(0.0, claim.values[b])))
-            loss[b], payment[b] = losses[best], paid[best]
-        return loss, payment, size
+        loss = eb * (np.arange(1, levels + 1) / levels)
+        piece = np.minimum(np.searchsorted(knots, loss), len(knots) - 1)
+        within = np.minimum(loss, knots[-1]) - left[piece]
+        paid = np.take_along_axis(below, piece, 1) + np.take_along_axis(slope, piece, 1) * within
+        unknown = (claim.stated.family == TABLE) | (claim.stated.family >= len(FAMILIES))
+        consider(unknown, loss, paid, claim.values)
+        return best[:, 1], best[:, 2], claim.data_size
 
 
 BROKEN = {  # mechanism -> the one property that must be refuted

@@ -10,7 +10,7 @@ import torch
 
 import flmarket_sim as fm
 from flmarket_sim import training
-from flmarket_sim.auctions.learned import weight_files
+from flmarket_sim.auctions.learned import favourite, weight_files
 from flmarket_sim.auctions.learned.weight_files import Learned
 from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.scenario_file import build_scenario
@@ -88,8 +88,10 @@ def test_training_lowers_the_error_of_the_deployed_mechanism(tmp_path):
     assert errors[1] < 0.95 * errors[0]
 
 
-def test_training_plays_what_is_deployed(tmp_path):
-    """The losses that training sees are those that the auction sells, up to single precision."""
+def test_training_plays_what_is_deployed(tmp_path, monkeypatch):
+    """The losses that training sees are those that the auction would sell on a very fine grid, up
+    to single precision."""
+    monkeypatch.setattr(favourite, "PARTS", 2048)
     path = tmp_path / "w.safetensors"
     trainer = seq_price_training.SeqPriceTrainer([MARKET], "opt-aggr", replace(SMALL, mixed=0.0))
     for _ in range(10):

@@ -55,6 +55,12 @@ MARKETS: dict[str, dict[str, Any]] = {
         },
     },
     "in turn": DATA | {"rounds": 60, "auction": {"name": "seq-price"}},
+    "kept models": DATA
+    | {
+        "rounds": 60,
+        "model": {"name": "logistic", "evaluate_every": 4},
+        "log": {"models": "evaluated"},
+    },
     "no model": DATA | {"rounds": 300, "model": {"name": "none"}, "market": {"bidders": 30}},
 }
 CHILD = """

@@ -86,7 +86,7 @@ def test_a_checkpoint_knows_the_money_that_is_under_way(tmp_path, often):
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("name", ["several buyers", "stragglers", "learners"])
+@pytest.mark.parametrize("name", ["several buyers", "stragglers", "learners", "kept models"])
 def test_killed_processes_resume_to_the_same_bytes(tmp_path, monkeypatch, name):
     """`python -m benchmarks.kills` does this fifty times."""
     monkeypatch.setattr(parquet_log, "EVENTS_PER_PART", EVENTS_PER_PART)

@@ -152,9 +152,9 @@ def _beside_the_table(rows: list[Row]) -> list[str]:
             ("IR violation", row["paper_ir"], "ir_as_published"),
         ):
             inside = row[f"{key}_low"] <= paper <= row[f"{key}_high"]
-            agreement = (
-                " (the same within its interval)" if inside else f" ({row[key] / paper - 1:+.0%})"
-            )
+            off = row[key] / paper
+            factor = f"{off - 1:+.0%}" if off < 2 else f"{off:.3g} times as much"
+            agreement = " (the same within its interval)" if inside else f" ({factor})"
             parts.append(f"{measure} {paper:g} there, {row[key]:.3g} here{agreement}")
         reason = (
             "the same weights on other draws of the market"

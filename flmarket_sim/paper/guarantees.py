@@ -60,7 +60,8 @@ class Guarantees(PaperStudy):
     paper_regret, paper_ir    the numbers of the paper's table
     as_published     the procedure of the authors' code: the last of 100 plain gradient steps on
                      valuations, privacy budget and records, with valuations made monotone along
-                     the wrong axis; one draw of each report for lotteries
+                     the wrong axis; one draw of each report for lotteries. Its reports need not be
+                     monotone over the levels, and a market would refuse those that are not
     axis_mended      the same with valuations that are monotone over the levels
     luck             lotteries only: what that metric calls regret when nobody misreports
     corrected        expected utilities, a smooth choice of levels, the best of several iterates

@@ -7,14 +7,11 @@ import numpy as np
 import pytest
 
 import flmarket_sim as fm
-from flmarket_sim.auctions.play import expected_utility
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.experiments.store import FileStore, read_results
 from flmarket_sim.experiments.worker_processes import Processes
-from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.paper.claims import verdicts
 from flmarket_sim.paper.differences import why
-from flmarket_sim.paper.published_attack import Attack
 from flmarket_sim.paper.reproduction import RESULTS, chosen, experiment, reproduce
 from flmarket_sim.scenario.shipped import scenario_path
 from flmarket_sim.studies.study_run import TASKS, find_out, study_of
@@ -192,7 +189,7 @@ def test_accuracy_levels_and_guarantees_run_small(tmp_path):
     ]
     levels = [part for setting in [*few, "study.levels=[1, 2]"] for part in ("--set", setting)]
     told = json_output("reproduce", "levels", *common, *SMALL, *levels)
-    assert "M = 1 to 2" in told["results"]["levels"][0]["evidence"]
+    assert "M = 1 to 2" in told["results"]["levels"][1]["evidence"]
     nets = ["--set", "study.quick.profiles=3", "--set", "study.quick.probed=1"]
     told = json_output("reproduce", "guarantees", *common, *SMALL, *nets)
     assert (
@@ -230,66 +227,6 @@ def test_a_wrong_name_or_folder_is_refused_before_any_work(tmp_path):
         out = flmarket("reproduce", *arguments, "--out", str(tmp_path / "out"))
         assert out.returncode == 2 and "Traceback" not in out.stderr, out.stderr
     assert not (tmp_path / "out").exists()
-
-
-@pytest.fixture(scope="module")
-def markets():
-    scenario = experiment(
-        "guarantees",
-        True,
-        overrides=["data.name=synthetic", "data.records=4000", "owners.count=60"],
-    )
-    truth = fm.draw_profiles(scenario, 3, seed=5)
-    return truth, 0.8 * truth.total_value()
-
-
-@pytest.mark.parametrize("name", ["dm-regretnet", "m-regretnet"])
-def test_the_attack_is_judged_as_one_would_by_hand(markets, name):
-    truth, budget = markets
-    auction = fm.auctions.create(name)
-    attack = Attack(auction, truth, budget, steps=5)
-    lies = attack._ascended(5, None)
-    found = attack.expected()
-    n = truth.shape[1]
-    for k, i in ((0, 0), (1, 4), (2, 9)):
-        one = truth.take(slice(k, k + 1))
-        bids = one.bids(8)
-        honest, cost = expected_utility(auction, one, bids, budget[k : k + 1])
-        values, eb, size = bids.values.copy(), bids.privacy_budget.copy(), bids.data_size.copy()
-        row = k * n + i
-        values[0, i], eb[0, i], size[0, i] = (
-            lies.values[row],
-            lies.privacy_budget[row],
-            lies.data_size[row],
-        )
-        lying, _ = expected_utility(auction, one, BidBatch(values, eb, size), budget[k : k + 1])
-        least = one.value(one.privacy_budget / 8)[0, i]
-        gain = max(lying[0, i] - honest[0, i], 0.0) / max(cost[0, i], least)
-        assert found[k, i] == pytest.approx(gain, rel=1e-4, abs=1e-6)
-
-
-def test_a_metric_of_draws_finds_regret_where_nobody_lies(markets):
-    truth, budget = markets
-    auction = fm.auctions.create("regretnet")
-    lottery = Attack(auction, truth, budget, steps=1)
-    first, second = (
-        truth.utility(outcome.privacy_loss, outcome.payment)
-        for outcome in (
-            auction.decide(truth.bids(1), budget, np.random.default_rng(seed)) for seed in (1, 2)
-        )
-    )
-    chance, _ = auction.expected(truth.bids(1), budget)
-    cost = chance[..., 1] * truth.value(
-        truth.privacy_budget
-    )  # the paper's c: of what is sold, however little that is
-    np.testing.assert_allclose(lottery.luck(), np.maximum(second - first, 0) / cost, rtol=1e-6)
-    assert lottery.luck().max() > 0
-    assert (
-        lottery.as_published(seed=1).mean() != lottery.as_published(seed=3).mean()
-    )  # it depends on the draw
-    certain = Attack(fm.auctions.create("dm-regretnet"), truth, budget, steps=3)
-    np.testing.assert_array_equal(certain.as_published(seed=1), certain.as_published(seed=2))
-    assert (certain.corrected() >= 0).all()
 
 
 def error_rows(dm, rival):
@@ -389,18 +326,61 @@ def test_what_was_not_asked_for_is_not_judged(name):
     assert {v.outcome for v in verdicts(name, [row])} <= {"not asked", "beyond the paper"}
 
 
-def test_a_net_that_buys_nothing_is_no_evidence_for_more_levels():
-    def row(levels, regret, bought):
-        ends = {
-            f"{key}{end}": regret
-            for key in ("as_published", "probed", "ir_violation")
-            for end in ("", "_low", "_high")
-        }
-        return {"market": "IID", "levels": levels, "privacy_bought": bought} | ends
+def levels_row(levels, regret, bought, networks="weights trained here"):
+    ends = {
+        f"{key}{end}": regret
+        for key in ("as_published", "axis_mended", "corrected", "probed", "ir_as_published")
+        for end in ("", "_low", "_high")
+    }
+    row = {"market": "IID", "networks": networks, "levels": levels, "privacy_bought": bought}
+    return row | ends
 
-    assert verdicts("levels", [row(1, 0.3, 0.5), row(8, 0.1, 0.4)])[0].outcome == "holds"
-    idle = verdicts("levels", [row(1, 0.3, 0.5), row(4, 0.4, 0.3), row(8, 0.0, 0.001)])[0]
+
+def test_a_net_that_buys_nothing_is_no_evidence_for_more_levels():
+    row = levels_row
+    asked, judged = verdicts("levels", [row(1, 0.3, 0.5), row(8, 0.1, 0.4)])
+    assert asked.outcome == "not asked" and judged.outcome == "holds"
+    idle = verdicts("levels", [row(1, 0.3, 0.5), row(4, 0.4, 0.3), row(8, 0.0, 0.001)])[1]
     assert idle.outcome == "does not hold" and "0.1% at M = 8" in idle.evidence
+
+
+def test_published_instances_are_judged_step_by_step():
+    theirs = "published weights"
+    rows = [levels_row(m, r, 0.5, theirs) for m, r in ((1, 0.9), (2, 0.7), (4, 0.8), (8, 0.6))]
+    steps, _ = verdicts("levels", rows)
+    assert steps.outcome == "holds" and theirs in steps.claim
+    assert "it falls from M = 1 to 2, 4 to 8" in steps.evidence
+    rising = [levels_row(1, 0.5, 0.5, theirs), levels_row(2, 0.7, 0.5, theirs)]
+    steps, _ = verdicts("levels", rising)
+    assert steps.outcome == "does not hold" and "no step is a fall" in steps.evidence
+
+
+def table_row(paper, **measured):
+    row = {"market": "non-IID", "auction": "published-dm-regretnet", "rule": "opt-aggr"}
+    row |= {"paper_regret": paper, "paper_ir": paper, "gaining": 0.9, "luck": float("nan")}
+    default = ("as_published", "axis_mended", "corrected", "probe", "ir_as_published")
+    numbers = dict.fromkeys((*default, "ir_tested_on"), paper) | measured
+    for key, value in numbers.items():
+        row |= {key: value, f"{key}_low": 0.99 * value, f"{key}_high": 1.01 * value}
+    return row | {"probe_median": numbers["probe"]}
+
+
+def test_the_published_table_is_judged_by_the_rows():
+    regret, ir, bound, *_ = verdicts("guarantees", [table_row(0.05)])
+    assert [regret.outcome, ir.outcome, bound.outcome] == ["holds"] * 3
+    far = table_row(0.05, as_published=0.06, ir_as_published=0.06, probe=0.4)
+    regret, ir, bound, *_ = verdicts("guarantees", [far])
+    assert [regret.outcome, ir.outcome, bound.outcome] == ["does not hold"] * 3
+    assert "0 of 1 numbers agree within 15%" in regret.evidence
+    mixed, *_ = verdicts("guarantees", [far, table_row(0.05)])
+    assert mixed.outcome == "holds in part" and "1 of 2" in mixed.evidence
+
+
+def test_the_reason_for_other_ir_violations_is_computed():
+    nearer = why("guarantees", [table_row(0.05, ir_as_published=0.07)], {})[-1]
+    assert "up to 40% off" in nearer and "most likely tested on such sizes" in nearer
+    farther = why("guarantees", [table_row(0.05, ir_tested_on=0.07)], {})[-1]
+    assert "do not explain the table" in farther
 
 
 def test_the_committed_page_is_complete():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import flmarket_sim as fm
+from flmarket_sim.testing.trial_valuations import TRIAL_VALUATIONS
 
 SEQ = {"name": "seq-price"}
 
@@ -54,9 +55,10 @@ def test_the_log_shows_every_menu_and_what_was_taken_lies_on_it(market):
         assert max(menu["payments"]) <= menu["money"] * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("families", [("linear", "quadratic", "step"), TRIAL_VALUATIONS])
 @pytest.mark.parametrize("size", ["certified", "reported"])
-def test_what_is_sold_in_turn_is_what_the_auction_decides_at_once(market, size):
-    run = market(auction=SEQ | {"size": size}, rounds=6)
+def test_what_is_sold_in_turn_is_what_the_auction_decides_at_once(market, size, families):
+    run = market(auction=SEQ | {"size": size}, rounds=6, owners={"families": list(families)})
     scenario = fm.read_run(run)["scenario"]
     owners = fm.read_owners(run).to_pydict()
     auction = fm.auctions.create("seq-price", size=size)
@@ -89,6 +91,42 @@ def test_what_is_sold_in_turn_is_what_the_auction_decides_at_once(market, size):
             assert sent and all(
                 gradient["records"] == records[gradient["sender"]] for gradient in sent
             )
+
+
+def utilities(run, behaviour):
+    rows = fm.sql(
+        run,
+        f"""SELECT c.utility, c.truthful_utility FROM counterfactual c
+            JOIN bid b ON b.round = c.round AND b.sender = c.sender
+            WHERE b.behaviour = '{behaviour}'""",
+    ).to_pydict()
+    return np.array(rows["utility"]), np.array(rows["truthful_utility"])
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"name": "scale", "factor": 1.3},
+        {"name": "shade", "privacy_budget": 0.8},
+        {"name": "pretend", "family": "quadratic"},
+        {"name": "best-response"},
+        {"name": "truthful"},
+    ],
+    ids=lambda lie: lie["name"],
+)
+def test_an_owner_of_any_valuation_answers_her_menu_best_by_the_truth(market, lie):
+    run = market(
+        auction=SEQ,
+        rounds=6,
+        owners={"families": list(TRIAL_VALUATIONS), "behaviours": [lie | {"share": 0.5}]},
+        market={"counterfactual": True},
+    )
+    got, honest = utilities(run, lie["name"])
+    assert len(got) and (got <= honest + 1e-9 * np.abs(honest).max()).all()
+    if lie["name"] in ("best-response", "truthful"):
+        assert got == pytest.approx(honest, rel=1e-9, abs=1e-9 * np.abs(honest).max())
+    else:
+        assert (got < honest * (1 - 1e-6)).any()
 
 
 def test_whoever_answers_too_late_sells_nothing_and_the_round_goes_on(market):

@@ -1,7 +1,7 @@
 """Question: how much error does each auction leave at which budget?
 
 Makes docs/figures/error_by_budget.{png,svg,csv}; run it with `make figures`. It is the study of
-scenarios/paper/error-bound.toml with auctions that need no training: 1,000 markets of each kind
+scenarios/paper/error-bound.toml with auctions that need no training: 500 markets of each kind
 (no data set is needed, since sizes follow from class counts), and weights by the exact OptAggr.
 """
 
@@ -28,7 +28,7 @@ COLUMNS = (
 )
 
 if __name__ == "__main__":
-    settings = [f"study.auctions={AUCTIONS}", 'study.rules=["opt-aggr"]', "study.profiles=1000"]
+    settings = [f"study.auctions={AUCTIONS}", 'study.rules=["opt-aggr"]', "study.profiles=500"]
     scenario = experiment("error-bound", quick=False, overrides=settings)
     finding = find_out(scenario, progress=lambda done, total: print(f"{done} of {total}"))
     target = ROOT / "docs" / "figures" / "error_by_budget"

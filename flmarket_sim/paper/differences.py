@@ -44,7 +44,8 @@ METHOD: dict[str, str] = {
         "The paper shows one curve each, without intervals. Ten gradients a round with noise of "
         "scale 2L/e on each of some hundred parameters hide the signal: accuracies of single runs "
         "differ by tens of percentage points. Where these seeds cannot tell two mechanisms apart, "
-        "the verdict says so. Owners accept what they are allocated, as the paper assumes."
+        "the verdict says so. Owners accept what they are allocated, as the paper assumes. The "
+        "figure names the model: sigmoid-logistic is the classifier of the authors' code."
     ),
     "levels": (
         "The paper does not say how much privacy its instances buy. The more often a lottery sells "

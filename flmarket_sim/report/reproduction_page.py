@@ -80,9 +80,11 @@ def _text(results: list[Reproduced], folder: str, command: str, failed: dict[str
         f"    {command}",
         "",
         ("**A quick version**: few markets, few seeds, short trainings. " if quick else "")
-        + "Each is a scenario of `scenarios/paper/`; verdicts are computed from the numbers, "
-        "intervals are 95 %. RegretNet, M-RegretNet, DM-RegretNet and seq-price have weights that "
-        "come with the package, except where it says *published weights*: the authors' files.",
+        + "Each is a scenario of `scenarios/paper/`. Verdicts are computed from the numbers; a "
+        "claim that rests on several comparisons is decided after Holm's correction. Each result "
+        "says what its intervals are of. RegretNet, M-RegretNet, DM-RegretNet and seq-price have "
+        "weights that come with the package, except where it says *published weights*: the "
+        "authors' files.",
         "",
         *(
             line
@@ -120,6 +122,8 @@ def _text(results: list[Reproduced], folder: str, command: str, failed: dict[str
             *(f"- {sentence}" for sentence in sentences),
             "",
             _table(result),
+            "",
+            result.finding.intervals,
             "",
         ]
         lines += [

@@ -226,12 +226,9 @@ def _estimate(row: Row, key: str, share: bool = False) -> str:
     if value is None or value != value:
         return ""
     low, high = row.get(f"{key}_low"), row.get(f"{key}_high")
-    half = (
-        ""
-        if low is None or high is None or low != low
-        else f" ± {_number((high - low) / 2, share)}"
-    )
-    return _number(value, share) + half
+    if low is None or high is None or low != low:
+        return _number(value, share)
+    return f"{_number(value, share)} [{_number(low, share)}, {_number(high, share)}]"
 
 
 def _number(value: float, share: bool) -> str:

@@ -58,7 +58,7 @@ class Logarithm(TrialValuation):
         return np.asarray(3.0 * np.log1p(privacy_loss))
 
 
-class Logistic(TrialValuation):
+class SoftStep(TrialValuation):
     """A soft step around a loss of 0.8: almost everything is lost there."""
 
     name = "logistic"
@@ -121,7 +121,7 @@ class ThirdSpline(Spline):
 TRIAL_VALUATIONS = tuple(
     f"{__name__}:{cls.__name__}"
     for cls in (
-        Between, Concave, Logarithm, Logistic, RootAndSquare, LineAndStep,
+        Between, Concave, Logarithm, SoftStep, RootAndSquare, LineAndStep,
         Spline, SecondSpline, ThirdSpline,
     )
 )  # fmt: skip

@@ -34,7 +34,10 @@ Several = Annotated[Sequence[Annotated[int, Field(ge=2)]], Field(min_length=1)]
 
 @dataclass(frozen=True)
 class CoalitionStudy:
-    """What k bidders gain by bidding as one, against what the same k gain if each lies alone."""
+    """What k bidders gain by bidding as one, against what the same k gain if each lies alone.
+
+    Gains are shares of the value of all that the coalition has, averaged over markets.
+    """
 
     name = "coalition"
     auctions: Auctions
@@ -70,8 +73,8 @@ class CoalitionStudy:
         )
         worth = np.where(members, truth.value(truth.privacy_budget), 0.0).sum(axis=1)
         row = {key: work[key] for key in ("auction", "members")} | {"markets": work["profiles"]}
-        row |= spread("gain_together", estimate(result.gain, truth.population, worth))
-        row |= spread("gain_alone", estimate(result.alone_gain, truth.population, worth))
+        row |= spread("gain_together", estimate(result.gain / worth, truth.population))
+        row |= spread("gain_alone", estimate(result.alone_gain / worth, truth.population))
         row |= heavy_tailed("gain_together", result.gain / worth, truth.population)
         return [row]
 
@@ -90,7 +93,10 @@ class CoalitionStudy:
 
 @dataclass(frozen=True)
 class FalseNamesStudy:
-    """What an owner gains by appearing under several names, truthful about each part or not."""
+    """What an owner gains by appearing under several names, truthful about each part or not.
+
+    Gains are shares of the value of all that she has, averaged over markets.
+    """
 
     name = "false-names"
     auctions: Auctions
@@ -125,9 +131,9 @@ class FalseNamesStudy:
         }
         row = {key: work[key] for key in ("auction", "names")} | {"markets": work["profiles"]}
         for key, utility in gains.items():
-            gain = utility - result.one_truthful
-            row |= spread(key, estimate(gain, truth.population, result.cost))
-            row |= heavy_tailed(key, gain / result.cost, truth.population)
+            gain = (utility - result.one_truthful) / result.cost
+            row |= spread(key, estimate(gain, truth.population))
+            row |= heavy_tailed(key, gain, truth.population)
         return [row]
 
     def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from flmarket_sim.paper.published_files import located
 from flmarket_sim.report.study_folder import cells_of
 
 HERE = Path(__file__).parent
@@ -89,7 +90,10 @@ def run(name: str, authors: Path | None) -> None:
             for file, mechanism in PUBLISHED.items()
             if scenario == "published-regret" or "dm" in mechanism
         ]
-        listed = ", ".join(json.dumps(f"{mechanism}@{authors / file}") for file, mechanism in files)
+        listed = ", ".join(
+            json.dumps(f"{mechanism}@{located(authors, file) or authors / file}")
+            for file, mechanism in files
+        )
         settings = ["--set", f"study.auctions=[{listed}]"]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"

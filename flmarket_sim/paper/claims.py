@@ -19,6 +19,7 @@ from flmarket_sim.paper.truthfulness_claims import (
 )
 from flmarket_sim.paper.verdicts import (
     APART,
+    AUTHORS,
     BEYOND,
     DM,
     NETWORKS,
@@ -257,7 +258,7 @@ CLAIMS: dict[str, tuple[tuple[str, Judge], ...]] = {
     "levels": (
         (
             "A larger M decreases both regret and IR violation of M-RegretNet, by the authors' "
-            "procedure ({networks})",
+            f"procedure ({AUTHORS})",
             more_levels_help_as_published,
         ),
         (
@@ -276,7 +277,7 @@ CLAIMS: dict[str, tuple[tuple[str, Judge], ...]] = {
             published_ir_is_what_it_is,
         ),
         (
-            "No misreport gains more than the published regret of DM-RegretNet ({networks})",
+            f"No misreport gains more than the published regret of DM-RegretNet ({AUTHORS})",
             published_number_is_the_regret,
         ),
         (

@@ -58,7 +58,8 @@ def test_some_missing_files_are_a_note_and_not_an_error(tmp_path):
     shutil.copy(source / "levels/2-reg_nslkdd_iid.pt", flat)
     small = [
         "study.levels=[1, 2]", "study.quick.profiles=4", "study.quick.attacked=2",
-        "study.quick.probed=1", "data.name=synthetic", "data.records=4000", "owners.count=40",
+        "study.quick.probed=1", 'study.effort="quick"', "data.name=synthetic",
+        "data.records=4000", "owners.count=40",
     ]  # fmt: skip
     told = flmarket(
         "reproduce", "levels", "--quick", "--authors", flat, "--out", tmp_path / "out",

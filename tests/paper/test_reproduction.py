@@ -186,11 +186,13 @@ def test_accuracy_levels_and_guarantees_run_small(tmp_path):
         "study.quick.profiles=4",
         "study.quick.attacked=2",
         "study.quick.probed=1",
+        'study.effort="quick"',
     ]
     levels = [part for setting in [*few, "study.levels=[1, 2]"] for part in ("--set", setting)]
     told = json_output("reproduce", "levels", *common, *SMALL, *levels)
     assert "M = 1 to 2" in told["results"]["levels"][1]["evidence"]
-    nets = ["--set", "study.quick.profiles=3", "--set", "study.quick.probed=1"]
+    few = ["study.quick.profiles=3", "study.quick.probed=1", 'study.effort="quick"']
+    nets = [part for setting in few for part in ("--set", setting)]
     told = json_output("reproduce", "guarantees", *common, *SMALL, *nets)
     assert (
         told["results"]["guarantees"][0]["outcome"] == "not asked"

@@ -268,7 +268,15 @@ class MarketTwin:
             [[self.levels(bid) for bid in bids]],
             [[bid["privacy_budget"] for bid in bids]],
             [[float(bid["data_size"]) for bid in bids]],
+            self.stated(bids),
         )
+
+    def stated(self, bids):
+        """(1, n) what owners answer menus by: the type that they have, or pretend to have."""
+        numbers = ("rate", "privacy_budget", "data_size")
+        columns = [np.array([[bid[name] for bid in bids]], float) for name in numbers]
+        codes = family_codes(np.array([[bid["family"] for bid in bids]]))
+        return StatedValuations.of(OwnerTypes(codes, *columns))
 
     def outcome(self, key, bids):
         """Privacy loss and payment of each bid."""

@@ -11,7 +11,10 @@ import numpy as np
 
 import flmarket_sim as fm
 from flmarket_sim.eventlog import KINDS
+from flmarket_sim.owners.family_table import family_codes
+from flmarket_sim.owners.owner_types import OwnerTypes
 from flmarket_sim.owners.population import create_population
+from flmarket_sim.owners.stated_valuation import StatedValuations
 from flmarket_sim.privacy import unit_noise
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.strategy.behaviours.behaviour import BehaviourReports, Transfers

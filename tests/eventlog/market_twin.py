@@ -278,8 +278,9 @@ class MarketTwin:
         """(1, n) what owners answer menus by: the type that they have, or pretend to have."""
         numbers = ("rate", "privacy_budget", "data_size")
         columns = [np.array([[bid[name] for bid in bids]], float) for name in numbers]
-        codes = family_codes(np.array([[bid["family"] for bid in bids]]))
-        return StatedValuations.of(OwnerTypes(codes, *columns))
+        names = [bid["family"] or "step" for bid in bids]  # a table alone states no family
+        codes = family_codes(np.array([names]))
+        return StatedValuations.of(OwnerTypes(codes, *(np.nan_to_num(c) for c in columns)))
 
     def outcome(self, key, bids):
         """Privacy loss and payment of each bid."""

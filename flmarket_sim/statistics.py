@@ -56,7 +56,9 @@ def estimate(
 
     `population` (K,) numbers the population of each market; without it, each market is its own.
     Markets without a number (nan, inf) are left out. The interval is a studentised bootstrap over
-    populations, which keeps its coverage for skewed samples; a single population has no interval.
+    populations, which keeps its coverage for skewed samples. Its ends stay between the least and
+    the largest mean of a population, since few populations that differ from the others would
+    otherwise send them anywhere. A single population has no interval.
     """
     finite = np.isfinite(per_market)
     sample = np.asarray(per_market[finite], float)
@@ -78,7 +80,9 @@ def estimate(
     if error <= 1e-12 * abs(mean) or not len(studentised):
         return Estimate(mean, mean, mean)
     low, high = np.percentile(studentised, [100 * LEVEL / 2, 100 * (1 - LEVEL / 2)])
-    return Estimate(mean, mean - float(high) * error, mean - float(low) * error)
+    each = tops[bottoms > 0] / bottoms[bottoms > 0]
+    ends = np.clip(mean - np.array([high, low]) * error, each.min(), each.max())
+    return Estimate(mean, float(ends[0]), float(ends[1]))
 
 
 def share_estimate(happens: NDArray[np.bool_], population: NDArray[np.int64] | None) -> Estimate:

@@ -64,6 +64,13 @@ def test_an_estimate_leaves_out_what_is_no_number_and_one_population_has_no_inte
     assert estimate(np.ones(4), np.arange(4)) == Estimate(1.0, 1.0, 1.0)
 
 
+def test_one_population_that_differs_does_not_send_the_interval_anywhere():
+    values = np.zeros(60)
+    values[7] = 0.5
+    found = estimate(values, np.arange(60) % 30)
+    assert 0.0 <= found.low <= found.mean <= found.high <= 0.25
+
+
 def test_a_share_that_never_happened_has_a_chance_all_the_same():
     never = share_estimate(np.zeros(200, bool), np.repeat(np.arange(20), 10))
     exact = stats.binomtest(0, 20).proportion_ci(0.95).high

@@ -145,9 +145,12 @@ def test_links_lead_somewhere(page):
 
 
 def prose(page):
-    """The lines of a page without tables, code, images, and links that stand alone."""
+    """The lines of a page without tables, code, images, marks, and links that stand alone."""
     fenced = False
-    for number, line in enumerate(page.read_text().splitlines(), 1):
+    seen = re.sub(
+        r"<!--.*?-->", lambda mark: "\n" * mark[0].count("\n"), page.read_text(), flags=re.S
+    )
+    for number, line in enumerate(seen.splitlines(), 1):
         fenced ^= line.lstrip().startswith("```")
         if not fenced and not re.match(r"\||    |```|!?\[[^]]*\]\([^)]*\)$", line):
             yield number, line

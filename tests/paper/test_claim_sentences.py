@@ -167,10 +167,11 @@ def test_reasons_name_numbers_of_the_rows(name):
 
 
 def _departures(rows):
-    """By how much a measured number departs from the paper's."""
+    """By how much a measured number departs from the paper's, as a share and as a multiple."""
     return [
-        row[key] / row[paper] - 1
+        row[key] / row[paper] - less
         for row in rows
         for key, paper in (("as_published", "paper_regret"), ("ir_as_published", "paper_ir"))
         if paper in row
+        for less in (0, 1)
     ]

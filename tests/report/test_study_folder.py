@@ -19,7 +19,8 @@ def test_what_a_study_found_is_read_back(tmp_path):
     scenario = load_scenario(ROOT / "scenarios/studies/rest-point.toml", settings)
     finding = run_study(scenario, tmp_path / "study", write)
     kept = read_study(tmp_path / "study")
-    assert kept.rows == finding.rows and kept.sentences == finding.sentences
+    assert repr(kept.rows) == repr(finding.rows)  # with what is no number
+    assert kept.sentences == finding.sentences
     assert kept.scenario == scenario.as_dict()
 
 

@@ -99,7 +99,7 @@ CASES = {
     ),
     "learners": Case(
         "studies/learners",
-        [{"auction": a, "behaviour": "exp3", "rounds_until": 500} for a in TWO for _ in range(2)],
+        [{"auction": a, "behaviour": "exp3", "rounds_until": 300} for a in TWO for _ in range(2)],
         numbers=("asked_factor", "budget_share", "advantage", "bound_of_data"),
         settings=(PAIR, 'study.behaviours=["exp3"]'),
     ),

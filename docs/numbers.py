@@ -27,6 +27,7 @@ HERE = Path(__file__).parent
 PAGE, STORED = HERE / "learned-auctions.md", HERE / "numbers" / "learned.json"
 KEPT = HERE.parent / "runs" / "numbers"
 MARKETS = {"IID": "iid", "non-IID": "noniid"}
+PUBLISHED_FILES = {"IID": "dm-reg_opt_nslkdd_iid.pt", "non-IID": "dm-reg_opt_nslkdd_niid.pt"}
 PROFILES, PROBED, SEED = 2000, 60, 0
 OTHERS = ("seq-price", "all-in-critical", "all-in", "proportional-share")
 PUBLISHED = "DM-RegretNet, published weights"
@@ -38,7 +39,7 @@ def measured(market: str, authors: Path, workers: int, store: FileStore) -> list
     part = MARKETS[market]
     scenario = load_scenario(HERE.parent / f"scenarios/paper/{part}.toml", ["seed=777"])
     weights = {f"dm-regretnet@paper-{part}": "dm-regretnet (ours)"}
-    weights[f"dm-regretnet@{authors / f'dm-reg_opt_nslkdd_{part}.pt'}"] = PUBLISHED
+    weights[f"dm-regretnet@{authors / PUBLISHED_FILES[market]}"] = PUBLISHED
     weights[f"seq-price@paper-{part}"] = "seq-price"
     names = weights | {name: name for name in OTHERS[1:]}
     tasks = evaluation_tasks(list(names), scenario, None, PROFILES, "opt-aggr", PROBED, SEED)

@@ -108,7 +108,7 @@ BUILTINS = (
 
 def _value(expression: str) -> Any:
     try:
-        return eval(f"({expression})", {"__builtins__": BUILTINS} | NAMES)
+        return eval(" ".join(expression.split()), {"__builtins__": BUILTINS} | NAMES)
     except Exception as error:
         raise FalseSentence(f"{expression} cannot be computed: {error!r}") from None
 

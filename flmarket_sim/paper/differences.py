@@ -181,8 +181,9 @@ def _other_sizes(rows: list[Row]) -> list[str]:
             f"{off['ir_as_published']:.0%} off the table with the sizes of this market, and up to "
             f"{off['ir_tested_on']:.0%} with the more uneven ones of `tested_on`"
             + (
-                ". The authors most likely tested on such sizes: the paper does not state its "
-                "Dirichlet parameter. One file measured twice would have one IR violation, so the "
+                ". Such sizes would fit: the paper does not state its Dirichlet parameter, and "
+                "this one was chosen because it fits. One file measured twice would have one IR "
+                "violation, so the "
                 "table is not of the wrong file that the authors' constants name for OptAggr."
                 if nearer
                 else ", so other sizes do not explain the table."

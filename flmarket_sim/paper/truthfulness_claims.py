@@ -146,10 +146,7 @@ def published_regret_is_what_it_is(rows: list[Row]) -> Iterator[Ruling]:
         f"{_place(row)} {row['paper_regret']:g} there, {_estimate(row, 'as_published')} here"
         for row in numbers
     )
-    evidence = (
-        f"{signs.count(1)} of {len(signs)} numbers agree within {NEAR:.0%} (or their interval "
-        f"reaches that far): {compared}"
-    )
+    evidence = f"{signs.count(1)} of {len(signs)} numbers agree within {NEAR:.0%}: {compared}"
     yield AUTHORS, outcome_of(signs), evidence
 
 
@@ -165,8 +162,8 @@ def published_ir_is_what_it_is(rows: list[Row]) -> Iterator[Ruling]:
             text += f", {_estimate(row, 'ir_tested_on')} with more uneven sizes"
         compared.append(text)
     evidence = (
-        f"{signs.count(1)} of {len(signs)} numbers agree within {IR_NEAR:.0%} (or their interval "
-        f"reaches that far): {'; '.join(compared)}"
+        f"{signs.count(1)} of {len(signs)} numbers agree within {IR_NEAR:.0%}: "
+        f"{'; '.join(compared)}"
     )
     yield AUTHORS, outcome_of(signs), evidence
 
@@ -216,6 +213,5 @@ def _estimate(row: Row, key: str) -> str:
 
 
 def _agrees(row: Row, key: str, number: float, share: float) -> int:
-    """1 if the interval of the estimate reaches within a share of a number, else -1."""
-    low, high = (min(row[key], row[f"{key}_low"]), max(row[key], row[f"{key}_high"]))
-    return 1 if low <= number * (1 + share) and high >= number * (1 - share) else -1
+    """1 if the estimate is within a share of a number, else -1."""
+    return 1 if abs(row[key] - number) <= share * number else -1

@@ -14,6 +14,7 @@ import json
 import math
 import os
 import re
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -174,7 +175,7 @@ def table(name: str) -> str:
     heads = COLUMNS.get(STUDIES[name][0], tuple(rows[0]))
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     lines += ["| " + " | ".join(row[head] for head in heads) + " |" for row in rows]
-    return "\n".join(lines) + f"\n\n{result['intervals']}"
+    return "\n".join(lines) + "\n\n" + textwrap.fill(result["intervals"], 100)
 
 
 def page(text: str) -> str:

@@ -369,7 +369,8 @@ def table_row(paper, **measured):
 
 def test_the_published_table_is_judged_by_the_rows():
     regret, ir, bound, *_ = verdicts("guarantees", [table_row(0.05)])
-    assert [regret.outcome, ir.outcome, bound.outcome] == ["holds"] * 3
+    assert [regret.outcome, ir.outcome] == ["holds"] * 2
+    assert bound.outcome == "cannot be told apart"  # no search can confirm it
     far = table_row(0.05, as_published=0.06, ir_as_published=0.06, probe=0.4)
     regret, ir, bound, *_ = verdicts("guarantees", [far])
     assert [regret.outcome, ir.outcome, bound.outcome] == ["does not hold"] * 3
@@ -380,7 +381,7 @@ def test_the_published_table_is_judged_by_the_rows():
 
 def test_the_reason_for_other_ir_violations_is_computed():
     nearer = why("guarantees", [table_row(0.05, ir_as_published=0.07)], {})[-1]
-    assert "up to 40% off" in nearer and "most likely tested on such sizes" in nearer
+    assert "up to 40% off" in nearer and "Such sizes would fit" in nearer
     farther = why("guarantees", [table_row(0.05, ir_tested_on=0.07)], {})[-1]
     assert "do not explain the table" in farther
 

@@ -1,6 +1,6 @@
 """Numbers on pages that come from stored results: `python -m docs.page_numbers` writes them anew.
 
-A page has three kinds of marks, all of them comments that a reader does not see:
+A page has five kinds of marks, all of them comments that a reader does not see:
 
     <!--= EXPRESSION -->TEXT<!--/-->      the value of the expression replaces the text
     <!--? EXPRESSION -->                  a sentence beside it is true only if this holds

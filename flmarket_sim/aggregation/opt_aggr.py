@@ -1,6 +1,7 @@
 """OptAggr, solved exactly (docs/theory.md, section 1), and the two published approximations of it.
 
-With inv_i = e_i^2 / (8 L^2) the KKT conditions leave two scalars u <= v:
+With inv_i = 1 / V_i, the inverse variance of what owner i releases (e_i^2 / (8 L^2) in the paper),
+the KKT conditions leave two scalars u <= v:
 
     l_i = max(u inv_i, min(W_i, v inv_i))                    (0 for losers)
     up(u) = sum max(0, u inv_i - W_i)                        mass moved up
@@ -19,7 +20,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flmarket_sim.aggregation.rule import Floats, check_inputs, data_shares
+from flmarket_sim.aggregation.market_error import COORDINATE_KAPPA
+from flmarket_sim.aggregation.rule import Floats, check_inputs, check_variance, data_shares
 
 MAX_STEPS = 200
 ROUNDING = 4e-16
@@ -99,11 +101,13 @@ def optimal_weights(
     privacy_loss: ArrayLike,
     data_size: ArrayLike,
     clip: float,
+    variance: ArrayLike | None = None,
     *,
     winners_only: bool,
     forgets_losers: bool,
 ) -> Floats:
     loss, size = check_inputs(privacy_loss, data_size, clip)
+    noise = None if variance is None else check_variance(variance, loss, clip)
     share = data_shares(size)
     sells = loss > 0
     valid = sells.any(axis=1)
@@ -115,8 +119,11 @@ def optimal_weights(
     if winners_only:
         share = np.where(loss > 0, share, 0.0)
         share = share / share.sum(axis=1, keepdims=True)
-    largest = loss.max(axis=1, keepdims=True)
-    inverse_variance = (loss / largest) ** 2 * (largest**2 / (8.0 * clip**2))
+    if noise is None:
+        largest = loss.max(axis=1, keepdims=True)
+        inverse_variance = (loss / largest) ** 2 * (largest**2 / (COORDINATE_KAPPA * clip**2))
+    else:
+        inverse_variance = 1.0 / noise[valid]
     weights[valid] = solve(inverse_variance, share, forgets_losers, clip)
     return weights
 
@@ -126,9 +133,15 @@ class OptAggr:
 
     name = "opt-aggr"
 
-    def weights(self, privacy_loss: ArrayLike, data_size: ArrayLike, clip: float = 1.0) -> Floats:
+    def weights(
+        self,
+        privacy_loss: ArrayLike,
+        data_size: ArrayLike,
+        clip: float = 1.0,
+        variance: ArrayLike | None = None,
+    ) -> Floats:
         return optimal_weights(
-            privacy_loss, data_size, clip, winners_only=False, forgets_losers=False
+            privacy_loss, data_size, clip, variance, winners_only=False, forgets_losers=False
         )
 
 
@@ -137,9 +150,15 @@ class OptAggrPaper:
 
     name = "opt-aggr-paper"
 
-    def weights(self, privacy_loss: ArrayLike, data_size: ArrayLike, clip: float = 1.0) -> Floats:
+    def weights(
+        self,
+        privacy_loss: ArrayLike,
+        data_size: ArrayLike,
+        clip: float = 1.0,
+        variance: ArrayLike | None = None,
+    ) -> Floats:
         return optimal_weights(
-            privacy_loss, data_size, clip, winners_only=False, forgets_losers=True
+            privacy_loss, data_size, clip, variance, winners_only=False, forgets_losers=True
         )
 
 
@@ -148,7 +167,13 @@ class OptAggrWinners:
 
     name = "opt-aggr-winners"
 
-    def weights(self, privacy_loss: ArrayLike, data_size: ArrayLike, clip: float = 1.0) -> Floats:
+    def weights(
+        self,
+        privacy_loss: ArrayLike,
+        data_size: ArrayLike,
+        clip: float = 1.0,
+        variance: ArrayLike | None = None,
+    ) -> Floats:
         return optimal_weights(
-            privacy_loss, data_size, clip, winners_only=True, forgets_losers=False
+            privacy_loss, data_size, clip, variance, winners_only=True, forgets_losers=False
         )

@@ -1,12 +1,14 @@
-"""The contract of aggregation rules: `weights(privacy_loss, data_size, clip) -> (K, n)`."""
+"""The contract of aggregation rules: `weights(privacy_loss, data_size, ...) -> (K, n)`."""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from flmarket_sim.aggregation.market_error import COORDINATE_KAPPA, MarketError
 from flmarket_sim.errors import ContractError, InputError
 
 Floats = NDArray[np.float64]
@@ -16,15 +18,51 @@ LARGEST = 1e100  # squares of it, and sums of them, are still numbers
 class AggregationRule(Protocol):
     """Weights that sum to 1 over the owners with a positive privacy loss, and are 0 elsewhere.
 
-    Markets where nobody sells get the data shares (paper, Algorithm 2), and an infinite error
-    bound.
+    `variance` (K, n) is the variance of what each owner releases, infinite where she sells nothing;
+    None means the paper's, 8 L^2 / e^2 with L = `clip`. `clip` is the largest norm of a gradient. A
+    rule that does not use variances need not have the parameter. Markets where nobody sells get the
+    data shares (paper, Algorithm 2), and an infinite error bound.
     """
 
     name: str
 
     def weights(
-        self, privacy_loss: ArrayLike, data_size: ArrayLike, clip: float = 1.0
+        self,
+        privacy_loss: ArrayLike,
+        data_size: ArrayLike,
+        clip: float = 1.0,
+        variance: ArrayLike | None = None,
     ) -> Floats: ...
+
+
+def weights_in(
+    rule: AggregationRule, privacy_loss: Floats, data_size: Floats, error: MarketError
+) -> Floats:
+    """(K, n) the weights of a rule in a market that counts this error."""
+    if error.kind == "coordinate" or not takes_variance(rule):
+        return rule.weights(privacy_loss, data_size, error.radius)
+    variance = error.variance(privacy_loss)
+    return rule.weights(privacy_loss, data_size, error.radius, variance=variance)
+
+
+def takes_variance(rule: AggregationRule) -> bool:
+    parameters = inspect.signature(rule.weights).parameters.values()
+    return any(p.name == "variance" or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def check_variance(variance: ArrayLike | None, privacy_loss: Floats, clip: float) -> Floats:
+    """(K, n) the variance of what each owner releases, infinite where she sells nothing."""
+    if variance is None:
+        with np.errstate(divide="ignore"):
+            return np.asarray(COORDINATE_KAPPA * (clip / privacy_loss) ** 2)
+    array = numbers("variance", variance)
+    if array.shape != privacy_loss.shape:
+        raise InputError(
+            f"variance must have the shape of privacy_loss {privacy_loss.shape}, got {array.shape}"
+        )
+    right = (array > 0) & ((array <= LARGEST**2) | (privacy_loss == 0))
+    refuse("variance", array, right, f"be positive, and at most {LARGEST**2:g} where she sells")
+    return np.where(privacy_loss > 0, array, np.inf)
 
 
 def check_inputs(

@@ -17,7 +17,7 @@ from flmarket_sim.errors import InputError, shown
 from flmarket_sim.eventlog.journal import journals, read_journal
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS, arrow_schema
 from flmarket_sim.eventlog.tables import NEEDED, table_schema
-from flmarket_sim.scenario.model import Scenario, without_nulls
+from flmarket_sim.scenario.model import Scenario, as_it_was_meant, without_nulls
 from flmarket_sim.scenario.scenario_file import build_scenario
 from flmarket_sim.storage.untrusted_files import read_json, read_parquet, require_columns
 
@@ -38,7 +38,7 @@ def read_scenario(run: str | os.PathLike[str]) -> Scenario:
         raise InputError(f"{run} is the view of {info['view']}, who does not know the scenario")
     if not isinstance(info.get("scenario"), dict):
         raise InputError(f"{where} does not describe a run; start again with `flmarket run`")
-    tables = without_nulls(info["scenario"])
+    tables = without_nulls(as_it_was_meant(info["scenario"]))
     if info.get("repeatable") is False:
         tables.pop("seed", None)  # beside hardened noise no seed may be given
     scenario = build_scenario(tables, str(where))

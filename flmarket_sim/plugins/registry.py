@@ -14,6 +14,11 @@ CONTRACTS: dict[
 ] = {  # kind: (name in messages, name of its list, needs)
     "auction": ("auction", "auctions", ("name", "guarantees", "decide")),
     "aggregation": ("aggregation rule", "aggregation", ("name", "weights")),
+    "perturbation": (
+        "perturbation",
+        "perturbations",
+        ("name", "domain", "prepare", "release", "variance"),
+    ),
     "dataset": ("data set", "datasets", ("name", "class_counts", "load")),
     "partition": ("partition", "partitions", ("name", "counts")),
     "delay": ("delay", "delays", ("name", "random", "seconds")),
@@ -42,6 +47,15 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "convl-aggr": "aggregation.simple_rules:ConvlAggr",
         "var-opt": "aggregation.simple_rules:VarOpt",
         "uniform": "aggregation.simple_rules:UniformWeights",
+    },
+    "perturbation": {
+        "laplace": "perturbation.laplace:Laplace",
+        "priv-unit": "perturbation.priv_unit:PrivUnit",
+        "proj-unit": "perturbation.proj_unit:ProjUnit",
+        "duchi-l2": "perturbation.duchi_l2:DuchiL2",
+        "duchi-linf": "perturbation.duchi_linf:DuchiLinf",
+        "piecewise": "perturbation.piecewise:Piecewise",
+        "gaussian": "perturbation.gaussian:Gaussian",
     },
     "dataset": {
         "digits": "learning.digits:Digits",
@@ -109,6 +123,7 @@ KINDS = {
 LISTS = {plural: KINDS[kind] for kind, (_, plural, _) in CONTRACTS.items()}
 auctions = KINDS["auction"]
 aggregation = KINDS["aggregation"]
+perturbations = KINDS["perturbation"]
 datasets = KINDS["dataset"]
 partitions = KINDS["partition"]
 delays = KINDS["delay"]
@@ -124,10 +139,10 @@ def register(kind: str) -> Callable[[PluginClass], PluginClass]:
     >>> @register("auction")
     ... class Lottery: ...
 
-    Kinds are auction, aggregation, dataset, partition, delay, behaviour, family, model and study. A
-    class without the attributes of its kind, and a name that is taken, are refused. Worker
-    processes do not see the registration: for them name the class as `module:Class`, or by an entry
-    point.
+    Kinds are auction, aggregation, perturbation, dataset, partition, delay, behaviour, family,
+    model and study. A class without the attributes of its kind, and a name that is taken, are
+    refused. Worker processes do not see the registration: for them name the class as
+    `module:Class`, or by an entry point.
     """
     if kind not in KINDS:
         hint = did_you_mean(str(kind), KINDS, ".")

@@ -6,6 +6,7 @@ Scenario is checked by both, from a file as well as in Python.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from typing import Annotated, Any, Literal
@@ -70,6 +71,7 @@ TOO_EXPONENTIAL = (
     f"exponential valuations of privacy budgets above {LARGEST_EXPONENTIAL:g} are beyond all "
     "money; leave 'exponential' out of families, or lower privacy_budget"
 )
+# Keys that were added later: part, key, and what every scenario meant before the key was there.
 LATER_KEYS: tuple[tuple[str | None, str, Any], ...] = (
     ("owners", "behaviours", []),
     ("market", "counterfactual", False),
@@ -78,7 +80,13 @@ LATER_KEYS: tuple[tuple[str | None, str, Any], ...] = (
     ("log", "models", "never"),
     ("log", "records", True),
     (None, "log", {}),
-)  # part, key, default
+    (None, "perturbation", {"name": "laplace"}),
+    ("aggregation", "error", "coordinate"),
+    (None, "learning", {"update": "gradient", "steps": 10, "learning_rate": 0.1, "batch": None}),
+    ("model", "optimizer", {"name": "sgd"}),
+    ("model", "schedule", {"name": "constant"}),
+    ("model", "averaging", 0.0),
+)
 HARDENED = "hardened"
 TYPES_ONLY = {"rules": False}  # the context of a validation whose caller checks the rules
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -111,7 +119,24 @@ class Model(Plugin):
     """
 
     name: str = Field("logistic", min_length=1)
-    learning_rate: float = Field(0.01, gt=0, description="FedSGD step size")
+    learning_rate: float = Field(0.01, gt=0, description="step size of the buyer's optimizer")
+    optimizer: Plugin = Field(
+        Plugin(name="sgd"),
+        description="what the buyer does with a delivered update: sgd, momentum, adam, average, "
+        "or a class of torch.optim by its name",
+    )
+    schedule: Plugin = Field(
+        Plugin(name="constant"),
+        description="how the step size changes over the rounds: constant, cosine, inverse-sqrt "
+        "or step",
+    )
+    averaging: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="the model that is evaluated is the mean of the models of this share of the "
+        "rounds so far, the latest ones; 0: the latest model alone",
+    )
     evaluate_every: int = Field(
         1, ge=1, description="rounds between evaluations; the last round is always one"
     )
@@ -119,6 +144,31 @@ class Model(Plugin):
     def evaluated(self, round_number: int, rounds: int) -> bool:
         """Whether the model is evaluated at the end of this round of so many, counted from 0."""
         return (round_number + 1) % self.evaluate_every == 0 or round_number == rounds - 1
+
+
+class Aggregation(Plugin):
+    """An aggregation rule, and the error that it is to keep small."""
+
+    error: Literal["vector", "coordinate"] = Field(
+        "vector",
+        description="what the error bound is of: the squared error of the whole gradient, or "
+        "(the paper's reading) one coordinate's variance beside the whole gradient's bias",
+    )
+
+
+class Learning(Part):
+    """What owners compute on their records and send."""
+
+    update: Literal["gradient", "local"] = Field(
+        "gradient",
+        description="'gradient' of the buyer's model, or 'local': the change of the model after "
+        "several steps on the owner's own records (FedAvg)",
+    )
+    steps: int = Field(10, ge=1, le=10_000, description="local steps")
+    learning_rate: float = Field(0.1, gt=0, le=1e6, description="step size of a local step")
+    batch: int | None = Field(
+        None, ge=1, description="records of a local step, drawn anew; none: all of them"
+    )
 
 
 class BehaviourShare(Plugin):
@@ -182,11 +232,17 @@ class Market(Part):
 class Privacy(Part):
     """Local differential privacy of the gradients."""
 
-    clip: float = Field(1.0, ge=1e-6, le=1e6, description="L: largest L1 norm of a gradient")
+    clip: float = Field(
+        1.0,
+        ge=1e-6,
+        le=1e6,
+        description="the largest norm of a gradient that is sold, in the norm of the perturbation "
+        "(laplace: L1, priv-unit: L2)",
+    )
     noise: Literal["simulation", "hardened"] = Field(
         "simulation",
         description="'simulation' can be repeated and is not fit for a release; "
-        "'hardened' (OpenDP) is, and takes no seed",
+        "'hardened' (OpenDP, for laplace only) is, and takes no seed",
     )
 
 
@@ -218,7 +274,8 @@ class BuyerTable(Part):
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$")
     budget: Budget | None = None
     auction: Plugin | None = None
-    aggregation: Plugin | None = None
+    aggregation: Aggregation | None = None
+    perturbation: Plugin | None = None
     model: Model | None = None
 
 
@@ -228,7 +285,8 @@ class ResolvedBuyer(Part):
     name: str
     budget: Budget
     auction: Plugin
-    aggregation: Plugin
+    aggregation: Aggregation
+    perturbation: Plugin
     model: Model
 
 
@@ -246,7 +304,12 @@ class Scenario(Part):
     log: LogTable = LogTable()
     budget: Budget = Budget(factor=(0.1, 2.0))
     auction: Plugin = Plugin(name="all-in-critical")
-    aggregation: Plugin = Plugin(name="opt-aggr")
+    aggregation: Aggregation = Aggregation(name="opt-aggr")
+    perturbation: Plugin = Field(
+        Plugin(name="priv-unit"),
+        description="how a gradient is made private before it leaves its owner",
+    )
+    learning: Learning = Learning()
     model: Model = Model()
     study: Plugin | None = Field(
         None,
@@ -283,6 +346,7 @@ class Scenario(Part):
                 budget=buyer.budget or self.budget,
                 auction=buyer.auction or self.auction,
                 aggregation=buyer.aggregation or self.aggregation,
+                perturbation=buyer.perturbation or self.perturbation,
                 model=buyer.model or self.model,
             )
             for buyer in self.buyers or (BuyerTable(name="buyer"),)
@@ -296,16 +360,37 @@ class Scenario(Part):
     def digest(self) -> str:
         """SHA-256 of the scenario with its defaults.
 
-        Keys that were added later count only if they differ from their default, so that the
-        hashes of older scenarios stay.
+        A key that was added later counts only if it says something else than every scenario meant
+        before, so that the hashes of older scenarios stay.
         """
         plain = self.as_dict()
-        for part, key, default in LATER_KEYS:
-            table = plain if part is None else plain[part]
-            if table[key] == default:
-                del table[key]
+        for part, key, before in LATER_KEYS:
+            places = [plain if part is None else plain[part]]
+            if part in ("aggregation", "model"):
+                places += [buyer[part] for buyer in plain["buyers"] if buyer[part] is not None]
+            for table in places:
+                if table[key] == before:
+                    del table[key]
+        for buyer in plain["buyers"]:
+            if buyer["perturbation"] is None:
+                del buyer["perturbation"]
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def as_it_was_meant(stored: dict[str, Any]) -> dict[str, Any]:
+    """Tables of a scenario that an earlier version stored, with the keys that were added later.
+
+    What the keys are by default today is not what every scenario meant before they were there.
+    """
+    tables = copy.deepcopy(stored)
+    for part, key, before in LATER_KEYS:
+        buyers = tables.get("buyers") or [] if part in ("aggregation", "model") else []
+        for place in (tables, *buyers):
+            table = place if part is None else place.get(part)
+            if isinstance(table, dict):
+                table.setdefault(key, copy.deepcopy(before))
+    return tables
 
 
 def without_nulls(value: Any) -> Any:

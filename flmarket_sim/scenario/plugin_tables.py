@@ -12,12 +12,13 @@ from flmarket_sim.errors import InputError, did_you_mean, shown
 from flmarket_sim.plugins import registry
 from flmarket_sim.plugins.options import chosen, options_model
 from flmarket_sim.plugins.plugin_kind import PluginKind
-from flmarket_sim.scenario.model import BehaviourShare, Market, Model, Owners, Scenario
+from flmarket_sim.scenario.model import Aggregation, BehaviourShare, Market, Model, Owners, Scenario
 from flmarket_sim.scenario.problems import Problem
 from flmarket_sim.scenario.toml_lines import PathKeys
 
 _OWN_KEYS = {  # keys beside the options of a plug-in
     "model": Model.model_fields.keys(),
+    "aggregation rule": Aggregation.model_fields.keys(),
     "behaviour": BehaviourShare.model_fields.keys(),
 }
 
@@ -45,10 +46,18 @@ def completed(data: dict[str, Any]) -> dict[str, Any]:
             if isinstance(own, dict) and "name" not in own:
                 common = data.get(key)
                 buyer[key] = (common if isinstance(common, dict) else {"name": default[key]}) | own
+        _same_error(data.get("aggregation"), buyer)
     return data
 
 
-_OF_BUYERS = ("auction", "aggregation", "model")
+def _same_error(common: Any, buyer: Any) -> None:
+    """A buyer's rule bounds the error that the scenario's does, unless she says otherwise."""
+    own = buyer.get("aggregation") if isinstance(buyer, dict) else None
+    if isinstance(own, dict) and isinstance(common, dict) and "error" in common:
+        own.setdefault("error", common["error"])
+
+
+_OF_BUYERS = ("auction", "aggregation", "perturbation", "model")
 _IN_SCENARIO = ("data", *_OF_BUYERS)
 
 
@@ -84,6 +93,7 @@ def plugin_problems(data: dict[str, Any]) -> Iterator[Problem]:
             for key, known in (
                 ("auction", registry.auctions),
                 ("aggregation", registry.aggregation),
+                ("perturbation", registry.perturbations),
                 ("model", registry.models),
             ):
                 yield from _check_plugin((*path, key), table.get(key), known)

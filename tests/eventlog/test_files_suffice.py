@@ -45,7 +45,11 @@ RUNS = {
     "resumed from a checkpoint": LEARNING | {"rounds": 6},
 }
 if find_spec("opendp"):
-    RUNS["hardened noise"] = LEARNING | {"rounds": 4, "privacy": {"clip": 0.5, "noise": "hardened"}}
+    RUNS["hardened noise"] = LEARNING | {
+        "rounds": 4,
+        "privacy": {"clip": 0.5, "noise": "hardened"},
+        "perturbation": {"name": "laplace"},
+    }
 STOPPED = {"liars, stopped and simulated again": 2, "resumed from a checkpoint": 3}
 
 

@@ -32,7 +32,8 @@ LAPLACE = 4920.0  # kappa of 615 coordinates: 8 for each
 
 def steeper(privacy_loss: Any) -> Any:
     """A variance that falls like 1 / e^2 at small losses, and faster at large ones."""
-    return 615.0 * 8.0 / (np.exp(privacy_loss) - 1.0) ** 2
+    with np.errstate(divide="ignore"):  # infinite at 0
+        return LAPLACE / np.expm1(privacy_loss) ** 2
 
 
 ERRORS = {

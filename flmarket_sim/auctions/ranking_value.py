@@ -60,9 +60,9 @@ class RanksByValue:
         if self.value == RECORDS_LOSS:
             return np.asarray(size * budget)
         if self.value == LOSS_SQUARED:
-            return np.maximum(budget**2, LEAST)
+            return np.asarray(np.maximum(budget**2, LEAST))
         if self.value == PRECISION:
-            return np.maximum(1.0 / self.error.variance(budget), LEAST)
+            return np.asarray(np.maximum(1.0 / self.error.variance(budget), LEAST))
         assert self._function is not None
         return _checked(self.value, self._function, budget, size)
 

@@ -60,7 +60,7 @@ class TorchOptimizer:
         """The number of steps and, after the first, what torch keeps for the parameter."""
         kept = self._kept() if self.steps else {}
         return {STEPS: np.array([float(self.steps)])} | {
-            name: np.array(value, np.float64) for name, value in kept.items()
+            name: torch.as_tensor(value).numpy().astype(np.float64) for name, value in kept.items()
         }
 
     def restore(self, state: Mapping[str, Floats]) -> None:

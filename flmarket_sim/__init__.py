@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from flmarket_sim import aggregation, auctions, privacy, strategy
+    from flmarket_sim import aggregation, auctions, perturbation, privacy, strategy
     from flmarket_sim.errors import FlmarketError
     from flmarket_sim.eventlog import (
         read_events,
@@ -51,6 +51,7 @@ __all__ = [
     "load_scenario",
     "load_sweep",
     "paired_differences",
+    "perturbation",
     "privacy",
     "read_events",
     "read_ledger",

@@ -8,7 +8,7 @@ from tests.support.paths import ROOT
 PACKAGE = ROOT / "flmarket_sim"
 BOTTOM = {"errors", "randomness", "threads", "statistics", "storage"}
 TYPES = BOTTOM | {"plugins", "scenario", "owners"}
-POLICIES = {"auctions", "aggregation"}
+POLICIES = {"auctions", "aggregation", "perturbation"}
 ALLOWED = {  # room -> rooms it may import
     **dict.fromkeys(BOTTOM, BOTTOM),
     "plugins": BOTTOM | {"plugins"},
@@ -16,8 +16,9 @@ ALLOWED = {  # room -> rooms it may import
     "owners": TYPES | {"learning"},
     "aggregation": TYPES | {"aggregation"},
     "auctions": TYPES | POLICIES,
+    "perturbation": TYPES | {"aggregation", "learning", "perturbation"},
     "learning": TYPES | {"learning"},
-    "privacy": TYPES | {"privacy"},
+    "privacy": TYPES | {"perturbation", "privacy"},
     "eventlog": TYPES | {"eventlog"},
     "strategy": TYPES | POLICIES | {"learning", "strategy"},
     "market": TYPES | POLICIES | {"learning", "privacy", "eventlog", "strategy", "market"},
@@ -41,7 +42,7 @@ ALLOWED = {  # room -> rooms it may import
         "sweep", "studies", "paper", "report",
     },
 }  # fmt: skip
-PURE = {"auctions", "aggregation"}  # arrays in, arrays out
+PURE = {"auctions", "aggregation", "perturbation"}  # arrays in, arrays out
 
 
 def imports(path):

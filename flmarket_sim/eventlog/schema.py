@@ -59,6 +59,13 @@ class DropoutReason(IntEnum):
     DROPPED_OUT = 2
 
 
+class ErrorKind(IntEnum):
+    """What an error bound is a bound of (docs/theory.md, section 6)."""
+
+    VECTOR = 0
+    COORDINATE = 1
+
+
 class LateMessage(IntEnum):
     """What arrives after its deadline."""
 
@@ -142,12 +149,22 @@ class ModelRecord(Record, kind="model", parties=BROKER_TO_OWNER):
 class GradientRecord(Record, kind="gradient", parties=OWNER_TO_BROKER):
     """An owner sends her perturbed gradient."""
 
-    privacy_loss: Reals = column(F64, BOTH, "e of the Laplace mechanism")
+    privacy_loss: Reals = column(F64, BOTH, "e of the perturbation")
     records: Integers = column(I64, BOTH, "records it was computed on")
-    norm: Reals = column(F64, SENDER, "L1 norm before clipping; null without learning")
-    clipped: Booleans = column(BOOL, SENDER, "whether clipping changed it; null without learning")
-    noise_scale: Reals = column(F64, BOTH, "2 L / e")
+    norm: Reals = column(
+        F64, SENDER, "norm before clipping, in the norm of the perturbation; null without learning"
+    )
+    clipped: Booleans = column(
+        BOOL, SENDER, "whether that norm is above `clip`; null without learning"
+    )
+    noise_scale: Reals = column(
+        F64, BOTH, "scale of the noise of one coordinate (laplace: 2 L / e); null for others"
+    )
     bytes: Integers = column(I64, BOTH, "size of the message")
+    variance: Reals = column(
+        F64, BOTH, "total variance of the released vector, the largest in the domain"
+    )
+    delta: Reals = column(F64, BOTH, "delta of the promise (e, delta); 0: pure e-LDP")
 
 
 class WeightRecord(Record, kind="weight", parties=BROKER_TO_OWNER):
@@ -164,8 +181,10 @@ class DeliveryRecord(Record, kind="delivery", parties=BROKER_TO_BUYER):
     valid: Booleans = column(BOOL, BOTH, "whether there is a gradient at all")
     gradients: Integers = column(I32, BOTH, "gradients aggregated")
     owed: Reals = column(F64, BOTH, "what the buyer has to pay")
-    error_bound: Reals = column(F64, BOTH, "ERR of the delivered gradient; infinite if invalid")
-    variance: Reals = column(F64, BOTH, "its variance part, of one coordinate")
+    error_bound: Reals = column(
+        F64, BOTH, "ERR of the delivered gradient, as `error_kind` reads it; infinite if invalid"
+    )
+    variance: Reals = column(F64, BOTH, "its variance part, of the vector or of one coordinate")
     squared_bias: Reals = column(F64, BOTH, "its bias part")
     true_error: Reals = column(
         F64, NOBODY, "squared L2 distance to the noiseless gradient of all bidders"
@@ -174,6 +193,11 @@ class DeliveryRecord(Record, kind="delivery", parties=BROKER_TO_BUYER):
     bound_of_data: Reals = column(
         F64, NOBODY, "ERR of the same weights with the bidders' true numbers of records in W"
     )
+    error_kind: Integers = column(
+        I8, BOTH, "what error_bound is of: [aggregation] error", labels(ErrorKind)
+    )
+    vector_bound: Reals = column(F64, BOTH, "bound of the squared error of the whole gradient")
+    coordinate_bound: Reals = column(F64, BOTH, "the paper's ERR, with 8 L^2 / e^2 for a variance")
 
 
 class PaymentRecord(Record, kind="payment", parties=BUYER_TO_BROKER + BROKER_TO_OWNER):
@@ -188,8 +212,13 @@ class UpdateRecord(Record, kind="update", parties=BUYER_TO_BUYER):
     """The buyer takes a step with the gradient, and sometimes evaluates her model."""
 
     valid: Booleans = column(BOOL, BOTH, "whether the model moved")
-    loss: Reals = column(F64, BOTH, "mean test loss; null where not evaluated")
-    accuracy: Reals = column(F64, BOTH, "test accuracy; null where not evaluated")
+    loss: Reals = column(
+        F64,
+        BOTH,
+        "mean test loss of the model, or of the mean of the models so far where the scenario "
+        "averages them (`[model] averaging`); null where not evaluated",
+    )
+    accuracy: Reals = column(F64, BOTH, "test accuracy of the same model; null where not evaluated")
     recall: Lists = column(LIST, BOTH, "test recall of each class; null where not evaluated")
 
 
@@ -230,6 +259,9 @@ class RoundRecord(Record, kind="round", parties=BUYER_TO_BUYER):
     loss: Reals = column(F64, BOTH, "as in update")
     accuracy: Reals = column(F64, BOTH, "as in update")
     bound_of_data: Reals = column(F64, NOBODY, "as in delivery")
+    error_kind: Integers = column(I8, BOTH, "as in delivery", labels(ErrorKind))
+    vector_bound: Reals = column(F64, BOTH, "as in delivery")
+    coordinate_bound: Reals = column(F64, BOTH, "as in delivery")
 
 
 class CounterfactualRecord(Record, kind="counterfactual", parties=OWNER_TO_BROKER):

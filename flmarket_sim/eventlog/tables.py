@@ -36,6 +36,7 @@ LEDGER = (
     Column("gradients", I64, HERS, "gradients that left her"),
     Column("earned", F64, HERS, "money that the broker paid her"),
     Column("transferred", F64, HERS, "money from other owners less money to them"),
+    Column("delta_sold", F64, HERS, "sum of the deltas of all gradients; 0: every sale is pure"),
 )
 TABLES = {"owners": OWNERS, "ledger": LEDGER}
 NEEDED = {  # columns that every version has written

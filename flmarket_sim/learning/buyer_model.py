@@ -72,13 +72,25 @@ class TrainsLocally(Protocol):
 
 
 class NoModel:
-    """A market without learning: auctions, payments and error bounds only."""
+    """A market without learning: auctions, payments and error bounds only.
+
+    `dimension` is the number of coordinates that a gradient would have, for the error bound.
+    """
 
     name = "none"
-    dimension = 0
 
-    def __init__(self, features: int, classes: int) -> None:
-        """Takes the arguments of every model and ignores them."""
+    def __init__(self, features: int, classes: int, dimension: int = 1) -> None:
+        """Takes the shape of the data as every model does, and ignores it."""
+        if dimension < 1:
+            raise InputError(f"dimension must be at least 1 (got {dimension})")
+        self.dimension = dimension
+
+
+def gradient_dimension(spec: Model, model: BuyerModel | None) -> int:
+    """D: the coordinates of a gradient of this model; without learning what the scenario says."""
+    if model is not None:
+        return model.dimension
+    return NoModel(1, 1, **spec.options).dimension
 
 
 def create_model(spec: Model, data: Dataset, streams: Streams, buyer: int) -> BuyerModel:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from simpy.events import Event
 
 from flmarket_sim import aggregation, auctions
+from flmarket_sim.aggregation.market_error import coordinate_error
 from flmarket_sim.auctions.auction import Outcome, SellsInTurn, check_outcome
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog import BROKER, buyer_id
@@ -17,13 +18,15 @@ from flmarket_sim.eventlog.schema import (
     AllocationRecord,
     AnnouncementRecord,
     DeliveryRecord,
+    ErrorKind,
     LateMessage,
     LateRecord,
     ModelRecord,
     PaymentRecord,
     WeightRecord,
 )
-from flmarket_sim.market.aggregate import Aggregate, aggregate
+from flmarket_sim.learning.buyer_model import gradient_dimension
+from flmarket_sim.market.aggregate import Aggregate, ErrorReadings, aggregate
 from flmarket_sim.market.behaviour_feedback import give_feedback
 from flmarket_sim.market.bills import Bill
 from flmarket_sim.market.cohort import Cohort
@@ -45,6 +48,7 @@ from flmarket_sim.market.owner import owner
 from flmarket_sim.market.sale_in_turn import sell_in_turn
 from flmarket_sim.market.world import Observation, World
 from flmarket_sim.owners.bids import BidBatch
+from flmarket_sim.perturbation.perturbation import vector_error
 from flmarket_sim.randomness import Purpose
 from flmarket_sim.scenario.model import ResolvedBuyer
 
@@ -60,6 +64,13 @@ class Broker:
         self.auction = auctions.create(buyer.auction.name, **buyer.auction.options)
         self.in_turn = self.auction if isinstance(self.auction, SellsInTurn) else None
         self.rule = aggregation.create(buyer.aggregation.name, **buyer.aggregation.options)
+        dimension = gradient_dimension(buyer.model, model)
+        clip, perturbation = world.scenario.privacy.clip, world.randomisers[index].perturbation
+        self.errors = ErrorReadings(
+            vector=vector_error(perturbation, dimension, clip),
+            coordinate=coordinate_error(clip),
+            kind=ErrorKind[buyer.aggregation.error.upper()],
+        )
 
     def receive(self, arrival: Event) -> None:
         """Callback of an announcement's arrival."""
@@ -70,7 +81,13 @@ class Broker:
         """One round, from the announcement to the owners' money."""
         world, market = self.world, self.world.scenario.market
         cohort = Cohort(
-            world, self.index, announcement.round, self.model, self.auction, announcement.budget
+            world,
+            self.index,
+            announcement.round,
+            self.model,
+            self.auction,
+            announcement.budget,
+            self.errors.vector.variance,
         )
         asked = len(cohort.participants)
         for_bids, for_decisions, for_gradients = inboxes = (
@@ -192,7 +209,9 @@ class Broker:
     ) -> Letter:
         """Aggregates the gradients and sends the result to the buyer. Returns her letter of
         payment."""
-        result = aggregate(cohort, self.rule, offers, gradients, announcement.parameters)
+        result = aggregate(
+            cohort, self.rule, self.errors, offers, gradients, announcement.parameters
+        )
         rows = np.array([message.row for message in gradients], dtype=np.int64)
         self._log_delivery(cohort, result, cohort.participants[offers.slots[rows]])
         payment = Letter(self.world.env)
@@ -201,9 +220,7 @@ class Broker:
             gradient=result.gradient,
             owed=result.owed,
             counts=counts,
-            error_bound=result.error_bound,
-            variance=result.variance,
-            squared_bias=result.squared_bias,
+            bounds=result.bounds,
             reply=payment,
         )
         announcement.reply.send(message, self.world.buyer_delays(self.index, cohort.round)[1])
@@ -227,12 +244,10 @@ class Broker:
             valid=len(sellers) > 0,
             gradients=len(sellers),
             owed=result.owed,
-            error_bound=result.error_bound,
-            variance=result.variance,
-            squared_bias=result.squared_bias,
             true_error=result.true_error,
             true_squared_bias=result.true_squared_bias,
             bound_of_data=result.bound_of_data,
+            **result.bounds._asdict(),
         )
         cohort.write(delivery, receiver=buyer_id(self.index))
 

@@ -110,13 +110,11 @@ class Buyer:
             privacy_sold=truth.privacy_sold,
             value_sold=truth.value_sold,
             valid=valid,
-            error_bound=delivery.error_bound,
-            variance=delivery.variance,
-            squared_bias=delivery.squared_bias,
             true_error=truth.true_error,
             loss=loss,
             accuracy=accuracy,
             bound_of_data=truth.bound_of_data,
+            **delivery.bounds._asdict(),
         )
         for record in (update, summary):
             self._log(record, number, receiver=buyer_id(self.index))

@@ -33,6 +33,7 @@ class Cohort:
     What each owner decides is computed here for all owners at once; her process says when she acts.
     A slot is a participant: an asked owner, or a further name of hers. `people` (s,) are the owners
     behind the participants (s,), `accounts` the privacy accounts of owners with several names.
+    `variance` is that of a released gradient at given privacy losses.
     """
 
     def __init__(
@@ -43,8 +44,10 @@ class Cohort:
         model: Any,
         auction: Auction,
         money: float,
+        variance: Callable[[Floats], Floats],
     ) -> None:
         self.world, self.buyer, self.round, self.model = world, buyer, round_number, model
+        self.variance = variance
         owners = world.bidders(buyer, round_number)
         draws = draw_owners(world, buyer, round_number, owners)
         made = make_reports(world, (buyer, round_number), owners, draws, auction, money)

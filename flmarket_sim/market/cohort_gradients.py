@@ -1,4 +1,4 @@
-"""The gradients of a cohort: computed and clipped together, perturbed when an owner sends hers."""
+"""The gradients of a cohort: computed and prepared together, perturbed when an owner sends hers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from flmarket_sim.eventlog.schema import GradientRecord
 from flmarket_sim.learning.local_training import owner_updates
 from flmarket_sim.market.messages import Offers
 from flmarket_sim.owners.population import Population
-from flmarket_sim.privacy import Release, noise_scale
+from flmarket_sim.perturbation.perturbation import AddsNoise, Perturbation, delta_of, message_bytes
+from flmarket_sim.privacy.release import Release
 
 if TYPE_CHECKING:
     from flmarket_sim.market.cohort import Cohort
@@ -21,7 +22,7 @@ Ints = NDArray[np.int64]
 
 
 class CohortGradients:
-    """Clipped gradients of all bidders, by rows of the offers; the log compares with all of them.
+    """Prepared gradients of all bidders, by rows of the offers; the log compares with all of them.
 
     There is no reference back to the cohort: these arrays are large, and only their last reader
     should keep them alive.
@@ -29,6 +30,7 @@ class CohortGradients:
 
     def __init__(self, cohort: Cohort, parameters: Floats | None, offers: Offers) -> None:
         world, clip = cohort.world, cohort.world.scenario.privacy.clip
+        perturbation, noise = world.randomisers[cohort.buyer]
         self.key = (cohort.round, cohort.buyer)
         self.participants = cohort.participants[offers.slots]
         sizes = cohort.records[offers.slots].astype(np.int64)
@@ -52,18 +54,22 @@ class CohortGradients:
                 cohort.round,
                 cohort.buyer,
             )
-            self.release = Release(raw, offers.privacy_loss.tolist(), clip, world.noise)
+            losses = offers.privacy_loss.tolist()
+            self.release = Release(raw, losses, perturbation, clip, noise)
             norms = self.release.norms
-        with np.errstate(divide="ignore"):
-            scale = noise_scale(offers.privacy_loss, clip)
+        dimension = 0 if parameters is None else len(parameters)
         self.sent = cohort.table(
             GradientRecord(
                 privacy_loss=offers.privacy_loss,
                 records=sizes,
                 norm=norms,
                 clipped=None if norms is None else norms > clip,
-                noise_scale=scale,
-                bytes=0 if self.release is None else self.release.clipped[0].nbytes,
+                noise_scale=perturbation.noise_scale(offers.privacy_loss, clip)
+                if isinstance(perturbation, AddsNoise)
+                else None,
+                bytes=_message_bytes(perturbation, dimension, offers.privacy_loss),
+                variance=cohort.variance(offers.privacy_loss),
+                delta=delta_of(perturbation),
             ),
             self.participants,
         )
@@ -77,12 +83,22 @@ class CohortGradients:
     def true_error(self, delivered: Floats, weights: Floats) -> tuple[float, float]:
         """Squared distance of a delivered gradient to the noiseless one of all bidders; its bias.
 
+        The noiseless one is the mean by records of what all bidders would release without noise.
+
         For the log only: nobody in the market can know this.
         """
         assert self.release is not None
-        ideal = (self.reported_size / self.reported_size.sum()) @ self.release.clipped
-        bias = weights @ self.release.clipped - ideal
+        ideal = (self.reported_size / self.reported_size.sum()) @ self.release.prepared
+        bias = weights @ self.release.prepared - ideal
         return float(np.square(delivered - ideal).sum()), float(np.square(bias).sum())
+
+
+def _message_bytes(perturbation: Perturbation, dimension: int, losses: Floats) -> Ints:
+    """(n,) sizes of the messages; 0 in a market without learning."""
+    if dimension == 0:
+        return np.zeros(len(losses), np.int64)
+    sizes = [message_bytes(perturbation, dimension, loss) for loss in losses.tolist()]
+    return np.array(sizes, np.int64)
 
 
 def records(people: Population, owners: Ints, sizes: Ints, skipped: Ints | None = None) -> Ints:

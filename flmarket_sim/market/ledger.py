@@ -18,10 +18,12 @@ class Ledger:
     """Columns over all owners: privacy loss `sold` and `reserved`, `gradients` sent, money.
 
     `earned` is the money from buyers. `transferred` is what an owner got from other owners outside
-    the market, less what she gave them. `settle` adds the latest sales to the columns.
+    the market, less what she gave them. `settle` adds the latest sales to the columns. `delta` is
+    that of the promise with which every gradient of the market is sold; 0 if it is pure.
     """
 
-    def __init__(self, owners: int, lifetime_budget: float | None) -> None:
+    def __init__(self, owners: int, lifetime_budget: float | None, delta: float = 0.0) -> None:
+        self.delta = delta
         self.limited = lifetime_budget is not None
         self.lifetime_budget = np.inf if lifetime_budget is None else lifetime_budget
         self.sold = np.zeros(owners)
@@ -30,6 +32,11 @@ class Ledger:
         self.earned = np.zeros(owners)
         self.transferred = np.zeros(owners)
         self._sales: list[tuple[int, float]] = []
+
+    @property
+    def delta_sold(self) -> Floats:
+        """The sum of the deltas of each owner's gradients: (sum of e, sum of delta) is valid."""
+        return self.gradients * self.delta
 
     def remaining(self, owners: Ints) -> Floats:
         """The privacy loss that each of these owners may still promise."""

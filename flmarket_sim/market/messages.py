@@ -7,6 +7,7 @@ thousand messages, each with its own time. No message holds a table (`ReportColu
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,15 +129,28 @@ class RoundCounts(NamedTuple):
     delivered: int
 
 
+class Bounds(NamedTuple):
+    """How far a delivered gradient can be off, by the losses and records behind it.
+
+    error_bound = variance + squared_bias is the bound that the scenario asks for, named by
+    `error_kind`. The log has both kinds. All are infinite, or unknown, for an invalid gradient.
+    """
+
+    error_kind: int
+    error_bound: float = math.inf
+    variance: float = math.inf
+    squared_bias: float = math.nan
+    vector_bound: float = math.inf
+    coordinate_bound: float = math.inf
+
+
 class DeliveryMessage(NamedTuple):
     """Broker to buyer: the aggregated gradient if there is one, its error bound, and its price."""
 
     gradient: Floats | None
     owed: float
     counts: RoundCounts
-    error_bound: float
-    variance: float
-    squared_bias: float
+    bounds: Bounds
     reply: Letter
 
 

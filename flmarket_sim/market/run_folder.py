@@ -308,6 +308,7 @@ def ledger_table(ledger: Ledger) -> pa.Table:
             "gradients": ledger.gradients,
             "earned": ledger.earned,
             "transferred": ledger.transferred,
+            "delta_sold": ledger.delta_sold,
         }
     )
 

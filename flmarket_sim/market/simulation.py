@@ -30,9 +30,9 @@ from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.market.mail import failing
 from flmarket_sim.market.model_keeper import ModelKeeper, keep_first_models
 from flmarket_sim.market.run_folder import RunFolder
-from flmarket_sim.market.world import World
+from flmarket_sim.market.world import World, randomisers
 from flmarket_sim.owners.population import create_population, named_families
-from flmarket_sim.privacy import require_noise
+from flmarket_sim.perturbation.perturbation import delta_of
 from flmarket_sim.randomness import Streams
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import disk_error
@@ -52,7 +52,7 @@ def run(
     `progress(done, total)` is called after every round of every buyer. `data` is the scenario's
     data set if it is loaded already.
     """
-    require_noise(scenario.privacy.noise)
+    randomisers(scenario, Streams(scenario.seed))  # refuses noise that is not there
     folder = RunFolder.create(Path(out), scenario)
     try:
         return _carry_out(folder, scenario, None, progress, data)
@@ -123,7 +123,8 @@ def build_world(
     population = create_population(
         scenario, streams, data.train_y if learns and data is not None else None
     )
-    ledger = Ledger(len(population), scenario.owners.lifetime_budget)
+    delta = max(delta_of(one.perturbation) for one in randomisers(scenario, streams))
+    ledger = Ledger(len(population), scenario.owners.lifetime_budget, delta)
     return World(
         scenario,
         simpy.Environment(time),

@@ -18,8 +18,9 @@ from flmarket_sim.market.delays import Delay
 from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.owners.family_table import positions_among
 from flmarket_sim.owners.population import Population, choose_bidders, draw_money, named_families
+from flmarket_sim.perturbation.perturbation import Perturbation
 from flmarket_sim.plugins import registry
-from flmarket_sim.privacy import Noise, create_noise
+from flmarket_sim.privacy.noise import Noise, create_noise
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.scenario.model import Budget, Scenario
 
@@ -37,6 +38,13 @@ class Observation(NamedTuple):
     bound_of_data: float
 
 
+class Randomiser(NamedTuple):
+    """How gradients for one buyer are made private: the perturbation, and its randomness."""
+
+    perturbation: Perturbation
+    noise: Noise
+
+
 @dataclass
 class World:
     """One simulated world.
@@ -44,6 +52,7 @@ class World:
     observed  by buyer, what the simulator saw of her last round
     bills     by buyer and round, what is not paid yet
     cast      which owners have a behaviour; None if there are no behaviours
+    randomisers  by buyer, how gradients are made private
     """
 
     scenario: Scenario
@@ -54,7 +63,7 @@ class World:
     ledger: Ledger
     data: Dataset | None
     delay: Delay = field(init=False)
-    noise: Noise = field(init=False)
+    randomisers: tuple[Randomiser, ...] = field(init=False)
     truthful_values: Floats = field(init=False)
     cast: Cast | None = field(init=False)
     observed: dict[int, Observation] = field(default_factory=dict)
@@ -63,8 +72,7 @@ class World:
     def __post_init__(self) -> None:
         spec = self.scenario.market.delay
         self.delay = registry.delays.create(spec.name, **spec.options)
-        privacy = self.scenario.privacy
-        self.noise = create_noise(privacy.noise, privacy.clip, self.streams)
+        self.randomisers = randomisers(self.scenario, self.streams)
         self.truthful_values = self._truthful_values()
         self.cast = Cast(self.scenario, self.streams) if self.scenario.owners.behaviours else None
         self._families = named_families(self.scenario)
@@ -120,3 +128,17 @@ class World:
                 owners, self.population.privacy_budget * (m / levels)
             )
         return table
+
+
+def randomisers(scenario: Scenario, streams: Streams) -> tuple[Randomiser, ...]:
+    """How the gradients of each buyer's market are made private.
+
+    Raises InputError if the noise is not installed, or does not exist for a perturbation.
+    """
+    made = []
+    for buyer in scenario.resolved_buyers():
+        spec, privacy = buyer.perturbation, scenario.privacy
+        perturbation = registry.perturbations.create(spec.name, **spec.options)
+        noise = create_noise(privacy.noise, perturbation, privacy.clip, streams)
+        made.append(Randomiser(perturbation, noise))
+    return tuple(made)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.errors import FlmarketError, InputError
-from flmarket_sim.privacy.laplace import noise_scale
+from flmarket_sim.perturbation.laplace import Laplace
 
 Floats = NDArray[np.float64]
 ATTEMPTS = 8  # to find a scale with a proven loss within the claim, each slightly larger
@@ -46,7 +46,7 @@ def measurement(dimension: int, privacy_loss: float, clip: float) -> tuple[Any, 
         library.vector_domain(library.atom_domain(T=float, nan=False), size=dimension),
         library.l1_distance(T=float),
     )
-    scale, distance = float(noise_scale(privacy_loss, clip)), 2.0 * clip
+    scale, distance = float(Laplace().noise_scale(privacy_loss, clip)), 2.0 * clip
     for attempt in range(ATTEMPTS):
         made = library.m.make_laplace(*space, scale=scale)
         if made.map(distance) <= privacy_loss:
@@ -59,18 +59,20 @@ def measurement(dimension: int, privacy_loss: float, clip: float) -> tuple[Any, 
 
 
 class HardenedNoise:
-    """Fresh noise for every gradient, independent of owner, round and buyer."""
+    """Fresh Laplace noise for every gradient, independent of owner, round and buyer."""
+
+    perturbation = Laplace.name
 
     def __init__(self, clip: float) -> None:
         opendp()
         self.clip = clip
 
-    def add(
-        self, clipped: Floats, privacy_loss: float, owner: int, round_number: int, buyer: int
+    def release(
+        self, prepared: Floats, privacy_loss: float, owner: int, round_number: int, buyer: int
     ) -> Floats:
-        if not np.isfinite(clipped).all():
+        if not np.isfinite(prepared).all():
             raise FlmarketError(
                 f"the gradient of owner {owner} in round {round_number} is not finite"
             )
-        made, _ = measurement(len(clipped), float(privacy_loss), self.clip)
-        return np.array(made(clipped.tolist()), dtype=np.float64)
+        made, _ = measurement(len(prepared), float(privacy_loss), self.clip)
+        return np.array(made(prepared.tolist()), dtype=np.float64)

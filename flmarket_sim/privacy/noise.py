@@ -1,4 +1,5 @@
-"""The source of a gradient's noise: streams that can be repeated, or the operating system."""
+"""Where the randomness of a release comes from: streams that can be repeated, or the operating
+system."""
 
 from __future__ import annotations
 
@@ -7,44 +8,49 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.privacy.laplace import perturb, unit_noise
-from flmarket_sim.randomness import Streams
+from flmarket_sim.errors import InputError
+from flmarket_sim.perturbation.perturbation import Perturbation
+from flmarket_sim.randomness import Purpose, Streams
 
 Floats = NDArray[np.float64]
 
 
 class Noise(Protocol):
-    """Laplace noise of scale 2 L / e on every coordinate of a clipped gradient (D,)."""
+    """Releases one prepared gradient (D,) of an owner, in a round of a buyer."""
 
-    def add(
-        self, clipped: Floats, privacy_loss: float, owner: int, round_number: int, buyer: int
+    def release(
+        self, prepared: Floats, privacy_loss: float, owner: int, round_number: int, buyer: int
     ) -> Floats:
         """The gradient as it leaves its owner."""
         ...
 
 
 class SimulationNoise:
-    """Noise from the owner's stream for the round: the same seed gives the same noise."""
+    """Randomness from the owner's stream for the round: the same seed gives the same release.
 
-    def __init__(self, clip: float, streams: Streams) -> None:
-        self.clip, self.streams = clip, streams
+    The stream does not depend on the perturbation, nor on what she sells.
+    """
 
-    def add(
-        self, clipped: Floats, privacy_loss: float, owner: int, round_number: int, buyer: int
+    def __init__(self, perturbation: Perturbation, clip: float, streams: Streams) -> None:
+        self.perturbation, self.clip, self.streams = perturbation, clip, streams
+
+    def release(
+        self, prepared: Floats, privacy_loss: float, owner: int, round_number: int, buyer: int
     ) -> Floats:
-        unit = unit_noise(self.streams, len(clipped), owner, round_number, buyer)
-        return perturb(clipped, unit, privacy_loss, self.clip)
+        generator = self.streams.generator(Purpose.NOISE, owner, round_number, buyer)
+        loss = np.array([privacy_loss])
+        return self.perturbation.release(prepared[None], loss, generator, self.clip)[0]
 
 
-def create_noise(name: str, clip: float, streams: Streams) -> Noise:
-    """The noise of a scenario's privacy.noise. Raises InputError if OpenDP is missing."""
+def create_noise(name: str, perturbation: Perturbation, clip: float, streams: Streams) -> Noise:
+    """The noise of a scenario's privacy.noise. Raises InputError where there is none."""
     if name == "simulation":
-        return SimulationNoise(clip, streams)
+        return SimulationNoise(perturbation, clip, streams)
     from flmarket_sim.privacy.hardened import HardenedNoise
 
+    if perturbation.name != HardenedNoise.perturbation:
+        raise InputError(
+            f"hardened noise exists for the perturbation {HardenedNoise.perturbation!r} only, not "
+            f"for {perturbation.name!r}"
+        )
     return HardenedNoise(clip)
-
-
-def require_noise(name: str) -> None:
-    """Raises InputError if noise of this name is not installed; called before a run starts."""
-    create_noise(name, 1.0, Streams(0))

@@ -1,29 +1,66 @@
-"""How gradients leave their owners: clipped together, perturbed one by one.
+"""How gradients leave their owners: prepared together, perturbed one by one.
 
-This is the only way out of the market, and the audit of the noise uses it too.
+This is the only way out of the market, and the audit of perturbations uses it too.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.privacy.clipping import clip_l1
+from flmarket_sim.errors import ContractError, plugin_errors
+from flmarket_sim.perturbation.domains import norms
+from flmarket_sim.perturbation.perturbation import Perturbation
 from flmarket_sim.privacy.noise import Noise
 
 Floats = NDArray[np.float64]
+ELEMENTS = 2**20  # numbers that are prepared at once
 
 
 class Release:
-    """The gradients (n, D) of n owners, clipped to L in L1; `norms` (n,) are the norms before.
+    """The gradients (n, D) of n owners in the domain of a perturbation.
 
-    `raw` is clipped in place, so the caller must not use it afterwards.
+    `norms` (n,) are the norms before, in the norm of that domain. `raw` is overwritten, so the
+    caller must not use it afterwards.
     """
 
-    def __init__(self, raw: Floats, privacy_loss: list[float], clip: float, noise: Noise) -> None:
-        self.clipped, self.norms = clip_l1(raw, clip, in_place=True)
-        self.privacy_loss, self.noise = privacy_loss, noise
+    def __init__(
+        self,
+        raw: Floats,
+        privacy_loss: list[float],
+        perturbation: Perturbation,
+        clip: float,
+        noise: Noise,
+    ) -> None:
+        self.norms = norms(raw, perturbation.domain)
+        self.prepared = _prepare(raw, perturbation, clip)
+        self.privacy_loss, self.perturbation, self.noise = privacy_loss, perturbation, noise
 
     def leave(self, row: int, owner: int, round_number: int, buyer: int) -> Floats:
-        """(D,) a row with its owner's noise: the only form in which others see it."""
-        return self.noise.add(self.clipped[row], self.privacy_loss[row], owner, round_number, buyer)
+        """(D,) a row as its owner sends it: the only form in which others see it."""
+        loss = self.privacy_loss[row]
+        with plugin_errors("perturbation", self.perturbation.name):
+            sent = self.noise.release(self.prepared[row], loss, owner, round_number, buyer)
+        return _checked(sent, self.prepared[row].shape, self.perturbation.name, "releases")
+
+
+def _prepare(raw: Floats, perturbation: Perturbation, clip: float) -> Floats:
+    """The prepared gradients in the memory of the raw ones, some rows at a time."""
+    step = max(1, ELEMENTS // max(raw.shape[1], 1))
+    for begin in range(0, len(raw), step):
+        rows = raw[begin : begin + step]
+        with plugin_errors("perturbation", perturbation.name):
+            prepared = perturbation.prepare(rows, clip)
+        rows[:] = _checked(prepared, rows.shape, perturbation.name, "prepares")
+    return raw
+
+
+def _checked(values: Any, shape: tuple[int, ...], name: str, does: str) -> Floats:
+    array = np.asarray(values, np.float64)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ContractError(
+            f"perturbation {name!r} {does} gradients that are not finite numbers of shape {shape}"
+        )
+    return array

@@ -31,6 +31,7 @@ from flmarket_sim.scenario.problems import Problem, values
 
 Tables = dict[str, Any]
 SHARES_TOLERANCE = 1e-9
+HARDENED_PERTURBATION = "laplace"
 
 
 def cross_problems(tables: Tables) -> Iterator[Problem]:
@@ -40,6 +41,8 @@ def cross_problems(tables: Tables) -> Iterator[Problem]:
         valuations_are_finite,
         shares_are_of_one_whole,
         hardened_noise_is_not_repeated,
+        hardened_noise_is_laplace,
+        all_gradients_have_one_promise,
         a_budget_is_one_of_two,
         buyers_have_different_names,
         models_can_train_locally,
@@ -104,6 +107,32 @@ def hardened_noise_is_not_repeated(tables: Tables) -> Iterator[Problem]:
         )
 
 
+def hardened_noise_is_laplace(tables: Tables) -> Iterator[Problem]:
+    if _table(tables, "privacy").get("noise") != HARDENED:
+        return
+    for path, spec in _perturbations(tables):
+        if spec.get("name") != HARDENED_PERTURBATION:
+            yield Problem(
+                path,
+                f"hardened noise exists for the perturbation {HARDENED_PERTURBATION!r} only; "
+                f"give [perturbation] name = {HARDENED_PERTURBATION!r}, or "
+                "privacy.noise = 'simulation'",
+            )
+
+
+def all_gradients_have_one_promise(tables: Tables) -> Iterator[Problem]:
+    """An owner's ledger has one delta a gradient, so all buyers need the same."""
+    promises = [(path, _delta(spec)) for path, spec in _perturbations(tables)]
+    first = promises[0][1]
+    for path, delta in promises[1:]:
+        if first is not None and delta is not None and delta != first:
+            yield Problem(
+                path,
+                f"gradients are sold with delta = {delta:g} here and with delta = {first:g} to "
+                "another buyer; one ledger cannot hold two promises",
+            )
+
+
 def a_budget_is_one_of_two(tables: Tables) -> Iterator[Problem]:
     places = [((), tables), *((("buyers", i), buyer) for i, buyer in _list(tables, "buyers"))]
     for path, place in places:
@@ -159,6 +188,29 @@ def population_problems(scenario: Scenario) -> list[Problem]:
     except DataError:
         pass  # the files are not here; the run will say so
     return []
+
+
+def _perturbations(tables: Tables) -> list[tuple[tuple[str | int, ...], Tables]]:
+    """The perturbation of every buyer, with its place; without buyers the scenario's own."""
+    default = Scenario.model_fields["perturbation"].default.name
+    common = _table(tables, "perturbation") or {"name": default}
+    own = [
+        (("buyers", i, "perturbation"), buyer["perturbation"])
+        if isinstance(buyer.get("perturbation"), dict)
+        else (("perturbation",), common)
+        for i, buyer in _list(tables, "buyers")
+    ]
+    return own or [(("perturbation",), common)]
+
+
+def _delta(spec: Tables) -> float | None:
+    """The delta of a perturbation's promise; None where it cannot be made."""
+    options = {key: value for key, value in spec.items() if key != "name"}
+    try:
+        made = registry.perturbations.create(str(spec.get("name")), **options)
+        return float(getattr(made, "delta", 0.0))
+    except Exception:  # foreign code; other checks name what is wrong with it
+        return None
 
 
 def _table(tables: Tables, key: str) -> Tables:

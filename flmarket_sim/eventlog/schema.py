@@ -212,8 +212,13 @@ class UpdateRecord(Record, kind="update", parties=BUYER_TO_BUYER):
     """The buyer takes a step with the gradient, and sometimes evaluates her model."""
 
     valid: Booleans = column(BOOL, BOTH, "whether the model moved")
-    loss: Reals = column(F64, BOTH, "mean test loss; null where not evaluated")
-    accuracy: Reals = column(F64, BOTH, "test accuracy; null where not evaluated")
+    loss: Reals = column(
+        F64,
+        BOTH,
+        "mean test loss of the model, or of the mean of the models so far where the scenario "
+        "averages them (`[model] averaging`); null where not evaluated",
+    )
+    accuracy: Reals = column(F64, BOTH, "test accuracy of the same model; null where not evaluated")
     recall: Lists = column(LIST, BOTH, "test recall of each class; null where not evaluated")
 
 

@@ -49,7 +49,7 @@ def models_of(scenario: dict[str, Any]) -> dict[str, str]:
 
 
 def _described(model: dict[str, Any]) -> str:
-    common = ("name", "learning_rate", "evaluate_every")
+    common = ("name", "learning_rate", "optimizer", "schedule", "averaging", "evaluate_every")
     options = [f"{key} = {value}" for key, value in model.items() if key not in common]
     return f"{model['name']} ({', '.join(options)})" if options else str(model["name"])
 

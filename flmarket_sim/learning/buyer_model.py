@@ -27,6 +27,11 @@ class Evaluation:
     accuracy: float
     recall: Floats
 
+    @property
+    def balanced_accuracy(self) -> float:
+        """The mean recall of the classes that have test records."""
+        return float(np.nanmean(self.recall))
+
 
 class BuyerModel(Protocol):
     """`dimension` is the number D of parameters; methods are pure functions of parameters (D,)."""
@@ -51,6 +56,19 @@ class DrawnStart(Protocol):
 
     def draw_start(self, generator: np.random.Generator) -> None:
         """Draws what `initial` gives, before the first round."""
+        ...
+
+
+@runtime_checkable
+class TrainsLocally(Protocol):
+    """An optional ability of a model: gradients of owners who each have a model of their own."""
+
+    def gradients_of_each(self, models: Floats, x: Any, y: Ints, weight: Floats) -> Floats:
+        """(n, D) gradients of n owners, each at her own parameters of `models` (n, D).
+
+        Owner i has b records: features x[i] (b, features), classes y[i] (b,), and weights
+        weight[i] (b,) of their losses. Weights sum to 1; a record of weight 0 is not hers.
+        """
         ...
 
 

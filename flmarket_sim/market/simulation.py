@@ -159,8 +159,9 @@ def simulate(
         if ended or ((world.log.due or keeps) and failing(world.env)):
             return
         try:
-            if keeps and models is not None and buyer.parameters is not None:
-                models.keep(buyer.index, buyer.done, buyer.parameters, gradient)
+            if keeps and models is not None and (learner := buyer.learner) is not None:
+                kept = (learner.parameters, gradient, learner.average)
+                models.keep(buyer.index, buyer.done, *kept)
             world.log.flush()
             world.ledger.settle()
             stop = interrupted()

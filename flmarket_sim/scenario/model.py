@@ -133,9 +133,10 @@ class Model(Plugin):
     averaging: float = Field(
         0.0,
         ge=0,
-        lt=1,
-        description="the model that is evaluated is the mean of the models of this share of the "
-        "rounds so far, the latest ones; 0: the latest model alone",
+        le=1,
+        description="the model that is evaluated is a mean of the models so far, later ones with "
+        "more weight, as old on average as a plain mean of this latest share of the rounds; "
+        "1: the plain mean of all, 0: the latest model alone",
     )
     evaluate_every: int = Field(
         1, ge=1, description="rounds between evaluations; the last round is always one"
@@ -162,12 +163,15 @@ class Learning(Part):
     update: Literal["gradient", "local"] = Field(
         "gradient",
         description="'gradient' of the buyer's model, or 'local': the change of the model after "
-        "several steps on the owner's own records (FedAvg)",
+        "several steps of plain SGD on the owner's own records (FedAvg)",
     )
     steps: int = Field(10, ge=1, le=10_000, description="local steps")
     learning_rate: float = Field(0.1, gt=0, le=1e6, description="step size of a local step")
     batch: int | None = Field(
-        None, ge=1, description="records of a local step, drawn anew; none: all of them"
+        None,
+        ge=1,
+        description="records of a local step, drawn anew for each; none, or more than the owner "
+        "sells: all of them",
     )
 
 
@@ -202,7 +206,9 @@ class Owners(Part):
     availability: Probability = Field(1.0, description="chance that an asked owner answers")
     dropout: Probability = Field(0.0, description="chance that a winner never sends her gradient")
     records_per_second: PositiveRange | None = Field(
-        None, description="compute speed, drawn uniformly; none: gradients take no time"
+        None,
+        description="compute speed, drawn uniformly; every local step counts its records; "
+        "none: gradients take no time",
     )
     behaviours: Annotated[
         tuple[BehaviourShare, ...],

@@ -14,6 +14,8 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from flmarket_sim.errors import DataError, InputError
+from flmarket_sim.learning.buyer_model import TrainsLocally
+from flmarket_sim.learning.local_training import cannot_train_locally
 from flmarket_sim.learning.partitions import ChecksCounts
 from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Streams
@@ -43,6 +45,7 @@ def cross_problems(tables: Tables) -> Iterator[Problem]:
         all_gradients_have_one_promise,
         a_budget_is_one_of_two,
         buyers_have_different_names,
+        models_can_train_locally,
     ):
         yield from rule(tables)
 
@@ -146,6 +149,21 @@ def buyers_have_different_names(tables: Tables) -> Iterator[Problem]:
             yield Problem(("buyers", i, "name"), f"another buyer is called {name!r} already")
         elif isinstance(name, str):
             names.add(name)
+
+
+def models_can_train_locally(tables: Tables) -> Iterator[Problem]:
+    """Only a plug-in can lack the ability: any torch module has it."""
+    places = [((), tables), *((("buyers", i), buyer) for i, buyer in _list(tables, "buyers"))]
+    for path, place in places if _table(tables, "learning").get("update") == "local" else ():
+        name = _table(place, "model").get("name")
+        if not isinstance(name, str) or ":" in name or name in registry.BUILT_IN["model"]:
+            continue
+        try:
+            able = issubclass(registry.models.get(name), TrainsLocally)
+        except InputError:
+            continue  # the check of plug-ins says what is wrong with the name
+        if not able:
+            yield Problem((*path, "model", "name"), cannot_train_locally(name))
 
 
 def numbers_are_finite(tables: Tables) -> Iterator[Problem]:

@@ -82,7 +82,8 @@ class LogTwin(MarketTwin):
     def computed(self, key, name):
         """When an owner's gradient is ready."""
         speed = self.person(name)["records_per_second"]
-        seconds = self.by("bid", key, "sender")[name]["data_size"] / speed if speed else 0.0
+        work = self.processed_records(self.by("bid", key, "sender")[name]["data_size"])
+        seconds = work / speed if speed else 0.0
         sent = self.by("model", key, "receiver")[name]["time"]
         return sent + self.draws(key, name).model + seconds
 

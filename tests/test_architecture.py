@@ -17,7 +17,6 @@ ALLOWED = {  # room -> rooms it may import
     "aggregation": TYPES | {"aggregation"},
     "perturbation": TYPES | {"aggregation", "learning", "perturbation"},
     "auctions": TYPES | POLICIES,
-    "perturbation": TYPES | {"aggregation", "learning", "perturbation"},
     "learning": TYPES | {"learning"},
     "privacy": TYPES | {"perturbation", "privacy"},
     "eventlog": TYPES | {"eventlog"},

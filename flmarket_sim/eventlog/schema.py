@@ -220,6 +220,9 @@ class UpdateRecord(Record, kind="update", parties=BUYER_TO_BUYER):
     )
     accuracy: Reals = column(F64, BOTH, "test accuracy of the same model; null where not evaluated")
     recall: Lists = column(LIST, BOTH, "test recall of each class; null where not evaluated")
+    balanced_accuracy: Reals = column(
+        F64, BOTH, "mean recall of the classes with test records; null where not evaluated"
+    )
 
 
 class LateRecord(Record, kind="late", parties=OWNER_TO_BROKER):
@@ -262,6 +265,7 @@ class RoundRecord(Record, kind="round", parties=BUYER_TO_BUYER):
     error_kind: Integers = column(I8, BOTH, "as in delivery", labels(ErrorKind))
     vector_bound: Reals = column(F64, BOTH, "as in delivery")
     coordinate_bound: Reals = column(F64, BOTH, "as in delivery")
+    balanced_accuracy: Reals = column(F64, BOTH, "as in update")
 
 
 class CounterfactualRecord(Record, kind="counterfactual", parties=OWNER_TO_BROKER):

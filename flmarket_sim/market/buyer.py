@@ -94,9 +94,12 @@ class Buyer:
         loss = None if evaluation is None else evaluation.loss
         accuracy = None if evaluation is None else evaluation.accuracy
         recall = None if evaluation is None else evaluation.recall.tolist()
+        balanced = None if evaluation is None else evaluation.balanced_accuracy
         valid = delivery.counts.delivered > 0
         truth, counts = self.world.observed[self.index], delivery.counts
-        update = UpdateRecord(valid=valid, loss=loss, accuracy=accuracy, recall=recall)
+        update = UpdateRecord(
+            valid=valid, loss=loss, accuracy=accuracy, recall=recall, balanced_accuracy=balanced
+        )
         summary = RoundRecord(
             started=started,
             ended=now,
@@ -113,6 +116,7 @@ class Buyer:
             true_error=truth.true_error,
             loss=loss,
             accuracy=accuracy,
+            balanced_accuracy=balanced,
             bound_of_data=truth.bound_of_data,
             **delivery.bounds._asdict(),
         )

@@ -93,7 +93,7 @@ def _carry_out(
             world = build_world(scenario, log, data, 0.0 if start is None else start.facts.time)
             folder.write_owners(world.population, world.cast, scenario.log.records)
             simulate(world, progress, Checkpoints(log, models), start)
-        folder.finish(world.ledger, log, models)
+        folder.finish(world.ledger, log, models, world.notes)
         return Run(folder.path)
     except BaseException as error:
         folder.stop(log, error, models)

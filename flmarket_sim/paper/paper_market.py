@@ -13,7 +13,8 @@ from flmarket_sim import auctions
 from flmarket_sim.errors import InputError
 from flmarket_sim.experiments.market_runs import changed
 from flmarket_sim.paper.published_files import FILES, instance_names, located
-from flmarket_sim.scenario.model import Part, Plugin, Scenario
+from flmarket_sim.scenario.model import Plugin, Scenario
+from flmarket_sim.scenario.part import Part
 
 LEARNED = ("regretnet", "m-regretnet", "dm-regretnet", "seq-price")
 BY_RULE = ("dm-regretnet",)  # trained for one aggregation rule or the other

@@ -28,10 +28,12 @@ from flmarket_sim.scenario.model import (
     Scenario,
 )
 from flmarket_sim.scenario.problems import Problem, values
+from flmarket_sim.scenario.toml_lines import PathKeys
 
 Tables = dict[str, Any]
 SHARES_TOLERANCE = 1e-9
 HARDENED_PERTURBATION = "laplace"
+COMMON: PathKeys = ("perturbation",)  # the scenario's own
 
 
 def cross_problems(tables: Tables) -> Iterator[Problem]:
@@ -190,17 +192,16 @@ def population_problems(scenario: Scenario) -> list[Problem]:
     return []
 
 
-def _perturbations(tables: Tables) -> list[tuple[tuple[str | int, ...], Tables]]:
+def _perturbations(tables: Tables) -> list[tuple[PathKeys, Tables]]:
     """The perturbation of every buyer, with its place; without buyers the scenario's own."""
     default = Scenario.model_fields["perturbation"].default.name
     common = _table(tables, "perturbation") or {"name": default}
-    own = [
-        (("buyers", i, "perturbation"), buyer["perturbation"])
-        if isinstance(buyer.get("perturbation"), dict)
-        else (("perturbation",), common)
-        for i, buyer in _list(tables, "buyers")
-    ]
-    return own or [(("perturbation",), common)]
+    places: list[tuple[PathKeys, Tables]] = []
+    for i, buyer in _list(tables, "buyers"):
+        own = buyer.get("perturbation")
+        whose: PathKeys = ("buyers", i, "perturbation") if isinstance(own, dict) else COMMON
+        places.append((whose, own if isinstance(own, dict) else common))
+    return places or [(COMMON, common)]
 
 
 def _delta(spec: Tables) -> float | None:

@@ -56,9 +56,9 @@ class BuyersCurve:
 
     def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
         cells: dict[tuple[str, str, float], dict[int, Row]] = {}
-        for row in (row for task in results for row in task):
-            place = (row["pipeline"], row["auction"], row["budget_factor"])
-            cells.setdefault(place, {})[row["seed"]] = row
+        for measured in (row for task in results for row in task):
+            place = (measured["pipeline"], measured["auction"], measured["budget_factor"])
+            cells.setdefault(place, {})[measured["seed"]] = measured
         rows: list[Row] = []
         for (pipeline, auction, factor), by_seed in cells.items():
             row: Row = {"pipeline": pipeline, "auction": auction, "budget_factor": factor}

@@ -15,7 +15,8 @@ from pydantic import Field
 from flmarket_sim.experiments.market_runs import changed, load_data
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.market.simulation import rounds_only
-from flmarket_sim.scenario.model import Part, Scenario
+from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.scenario.part import Part
 from flmarket_sim.statistics import OVER_RUNS, Estimate, from_seeds
 from flmarket_sim.studies.study import Count, Finding, Plot, Row, Work, spread
 
@@ -81,9 +82,9 @@ class Pipelines:
 
     def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
         cells: dict[tuple[str, str, int], dict[int, Row]] = {}
-        for row in (row for task in results for row in task):
-            place = (row["market"], row["pipeline"], row["round"])
-            cells.setdefault(place, {})[row["seed"]] = row
+        for measured in (row for task in results for row in task):
+            place = (measured["market"], measured["pipeline"], measured["round"])
+            cells.setdefault(place, {})[measured["seed"]] = measured
         rows: list[Row] = []
         for (market, pipeline, number), by_seed in cells.items():
             row: Row = {"market": market, "pipeline": pipeline, "round": number}

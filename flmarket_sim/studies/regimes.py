@@ -19,7 +19,7 @@ from flmarket_sim.aggregation.error_bound import error_bound_in
 from flmarket_sim.aggregation.market_error import MarketError, error_of_kappa
 from flmarket_sim.aggregation.rule import weights_in
 from flmarket_sim.auctions import named
-from flmarket_sim.auctions.auction import told
+from flmarket_sim.auctions.auction import auction_in
 from flmarket_sim.auctions.play import Player
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import estimate
@@ -66,7 +66,7 @@ class Regimes:
         truth, budget = markets(scenario, work["profiles"])
         error = error_of_kappa(work["kappa"])
         bids = truth.bids(scenario.market.levels)
-        auction = told(named(work["auction"]), error)
+        auction = auction_in(named(work["auction"]), error)
         loss = Player.of(auction, bids, budget, scenario.seed).decide(bids, budget).privacy_loss
         everything = _error("opt-aggr", truth.privacy_budget, truth.data_size, error)
         rows = []

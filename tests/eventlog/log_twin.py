@@ -193,6 +193,7 @@ class LogTwin(MarketTwin):
             "loss": None if seen is None else seen.loss,
             "accuracy": None if seen is None else seen.accuracy,
             "recall": None if seen is None else seen.recall.tolist(),
+            "balanced_accuracy": None if seen is None else np.nanmean(seen.recall),
         }
 
     def late(self, key):
@@ -244,6 +245,7 @@ class LogTwin(MarketTwin):
             "valid": bool(weights),
             "loss": None if seen is None else seen.loss,
             "accuracy": None if seen is None else seen.accuracy,
+            "balanced_accuracy": None if seen is None else np.nanmean(seen.recall),
             "error_bound": delivery["error_bound"],
             "variance": delivery["variance"],
             "squared_bias": delivery["squared_bias"],

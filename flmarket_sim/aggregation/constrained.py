@@ -126,6 +126,16 @@ class Constrained(ConvexRule):
             found[k] = weights
         return found
 
+    def _alone(self, market: OneMarket) -> Floats:
+        """The solver's weights. Where it gives up, the KKT conditions can do without it."""
+        try:
+            return super()._alone(market)
+        except InputError:
+            found = self.polished(market, unconstrained(market))
+            if not self._keeps(market, found):
+                raise
+            return found
+
     def _sparse(self, market: OneMarket, k: int) -> Floats:
         """The best weights on the best of the supports that are tried, in order of their lower
         bounds; a support whose lower bound is above the best error so far ends the search."""

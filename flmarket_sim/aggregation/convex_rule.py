@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from flmarket_sim.aggregation.convex_owners import OneMarket, Owners, one_market
 from flmarket_sim.aggregation.lazy_cvxpy import cvxpy
 from flmarket_sim.aggregation.rule import Floats, check_inputs, check_variance, data_shares
-from flmarket_sim.errors import ContractError, InputError
+from flmarket_sim.errors import ContractError, InputError, shown
 
 TIGHT = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12} | {
     "reduced_tol_gap_abs": 1e-8,
@@ -36,6 +36,7 @@ TIGHT = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12} | {
 STACK = 16  # markets of one stacked problem
 WORTH_STACKING = 128  # markets: below, compiling a stack takes longer than it saves
 LARGEST_STACKED = 50  # owners of a market: above, the solver takes most of the time, not cvxpy
+GAVE_UP = "solver error"
 SOLVED = ("optimal", "optimal_inaccurate")
 WHAT_TO_DO = {
     "infeasible": "no weights satisfy its constraints there; loosen them, or let them depend on "
@@ -53,8 +54,8 @@ class ConvexRule:
 
     A derived class has a `name` and `problem`. It may have `parameter_values`, which gives numbers
     to parameters of its own, and `polished`, which improves on what the solver found. `solver` and
-    `solver_options` go to cvxpy; by default Clarabel solves to a tolerance of 1e-12, and what it
-    cannot solve to 1e-8 is an error.
+    `solver_options` go to cvxpy; by default Clarabel solves to a tolerance of 1e-12. Where a solver
+    gives up it is tried again with its own tolerances, which are 1e-8 for Clarabel.
 
     Every market is solved from a cold start. An interior-point solver gains nothing by a warm one,
     and weights must not depend on the markets that were solved before: a run that was stopped and
@@ -113,14 +114,14 @@ class ConvexRule:
         for start in range(0, len(markets), stack):
             together = markets[start : start + stack]
             weights = self._compiled_for(n, stack).solve(together) if stack > 1 else None
-            alone = self._compiled_for(n, 1)
-            found += weights or [self._alone(alone, market) for market in together]
+            found += weights or [self._alone(market) for market in together]
         return [
             self.polished(market, clean(market, weight))
             for market, weight in zip(markets, found, strict=True)
         ]
 
-    def _alone(self, compiled: CompiledProblem, market: OneMarket) -> Floats:
+    def _alone(self, market: OneMarket) -> Floats:
+        compiled = self._compiled_for(len(market.share), 1)
         weights = compiled.solve([market])
         if weights is None:
             raise InputError(
@@ -160,39 +161,42 @@ class CompiledProblem:
 
     def solve(self, markets: Sequence[OneMarket]) -> list[Floats] | None:
         """The solver's weights (n,) of each market; None if it found none, see `status`."""
-        cp = cvxpy()
-
         rule = self._rule
         filled = list(markets) + [markets[-1]] * (len(self._blocks) - len(markets))
         for block, market in zip(self._blocks, filled, strict=True):
             block.take(market, rule.parameter_values(market), rule.name)
-        try:
-            with warnings.catch_warnings():  # the options say what is accurate enough
-                warnings.filterwarnings("ignore", "Solution may be inaccurate")
-                self._problem.solve(solver=rule.solver, warm_start=False, **rule.solver_options)
-            self.status = self._problem.status
-        except cp.error.SolverError as error:
-            self.status = "solver error" if "failed" in str(error) else str(error)
+        self.status = self._solve(rule.solver_options)
+        if self.status == GAVE_UP:  # rare, and mostly a matter of the last digits
+            self.status = self._solve({})
         if self.status not in SOLVED:
             return None
         return [np.asarray(block.weight.value) for block in self._blocks[: len(markets)]]
+
+    def _solve(self, options: Mapping[str, Any]) -> str:
+        """Solves the problem with its present numbers, and returns cvxpy's status."""
+        try:
+            with warnings.catch_warnings():  # the options say what is accurate enough
+                warnings.filterwarnings("ignore", "Solution may be inaccurate")
+                self._problem.solve(solver=self._rule.solver, warm_start=False, **options)
+        except cvxpy().error.SolverError as error:
+            return GAVE_UP if "failed" in str(error) else str(error)
+        return str(self._problem.status)
 
 
 def parts_of(rule: ConvexRule, owners: Owners) -> tuple[Any, list[Any]]:
     """The objective and all constraints of a rule for one market."""
     cp = cvxpy()
 
-    try:
-        objective, own = rule.problem(owners)
-        constraints = [*own]
-    except TypeError as error:
+    parts = rule.problem(owners)
+    if not (isinstance(parts, tuple) and len(parts) == 2 and isinstance(parts[1], Sequence)):
         raise ContractError(
             f"aggregation rule {rule.name!r}: `problem` must return an objective and a list of "
-            f"constraints: {error}"
-        ) from error
+            f"constraints, got {shown(parts)}"
+        )
+    objective, constraints = parts
     if not isinstance(objective, cp.Minimize | cp.Maximize):
         objective = cp.Minimize(objective)
-    return objective, owners.contract() + constraints
+    return objective, [*owners.contract(), *constraints]
 
 
 def check_form(rule: str, problem: Any) -> None:

@@ -7,5 +7,5 @@ from typing import Any
 
 
 def cvxpy() -> Any:
-    """The module. It is untyped here, because most of its functions are unknown to type checkers."""
+    """The module, untyped: its own annotations leave out most of its functions."""
     return importlib.import_module("cvxpy")

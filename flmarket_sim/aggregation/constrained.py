@@ -58,7 +58,7 @@ class Constrained(ConvexRule):
         _refuse("groups", groups, groups == "size", "'size'")
         _refuse("sparsity", sparsity, sparsity is None or sparsity >= 1, "at least 1")
         _refuse("bias", bias, bias is None or 0 < bias <= MOST_BIAS, "above 0 and at most 2")
-        if cap is not None and sparsity is not None and cap * sparsity < 1:
+        if cap is not None and sparsity is not None and cap * sparsity < 1 - KEPT:
             raise InputError(
                 f"aggregation rule 'constrained': {sparsity} owners with at most {cap} each cannot "
                 f"have a weight of 1 together; raise cap to {1 / sparsity:.4g}, or sparsity to "

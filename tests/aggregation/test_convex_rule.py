@@ -135,7 +135,7 @@ def test_an_objective_without_a_least_value_is_explained():
         def problem(self, owners):
             return cp.Maximize(cp.Variable()), []
 
-    with pytest.raises(InputError, match="'unbounded'. Its objective has no least value"):
+    with pytest.raises(InputError, match=r"'unbounded'\. Its objective has no least value"):
         Endless().weights(np.ones((1, 3)), np.ones((1, 3)))
 
 

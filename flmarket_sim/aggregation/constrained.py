@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flmarket_sim.aggregation.constrained_optimum import exact
-from flmarket_sim.aggregation.constraint_limits import Box, Flags, Limits, box, limits
-from flmarket_sim.aggregation.convex_owners import OneMarket, Owners, unconstrained
+from flmarket_sim.aggregation.constraint_limits import Box, Flags, Limits, box, least_bias, limits
+from flmarket_sim.aggregation.convex_owners import OneMarket, Owners, in_unit_of, unconstrained
 from flmarket_sim.aggregation.convex_rule import ConvexRule
 from flmarket_sim.aggregation.lazy_cvxpy import cvxpy
 from flmarket_sim.aggregation.rule import Floats
@@ -113,7 +113,10 @@ class Constrained(ConvexRule):
         }
 
     def polished(self, market: OneMarket, weights: Floats) -> Floats:
-        found = exact(market, self._first_group(market), self._box(market), weights)
+        group, limit = self._first_group(market), self._box(market)
+        found = exact(market, group, limit, weights)
+        if found is None:
+            found = exact(in_unit_of(market, weights), group, limit, weights)
         return weights if found is None else found
 
     def solved(self, markets: Sequence[OneMarket]) -> list[Floats]:
@@ -127,11 +130,18 @@ class Constrained(ConvexRule):
         return found
 
     def _alone(self, market: OneMarket) -> Floats:
-        """The solver's weights. Where it gives up, the KKT conditions can do without it."""
+        """The solver's weights. Where it finds none, it is tried again in the unit of the weights
+        with the least bias: constraints may force weights on owners whose noise is far beyond the
+        least error. After that, the KKT conditions can do without a solver."""
         try:
             return super()._alone(market)
         except InputError:
-            found = self.polished(market, unconstrained(market))
+            start = least_bias(market.share, self._first_group(market), self._box(market))
+            scaled = in_unit_of(market, start)
+        try:
+            return super()._alone(scaled)
+        except InputError:
+            found = self.polished(scaled, start)
             if not self._keeps(market, found):
                 raise
             return found

@@ -141,5 +141,16 @@ def box(share: Floats, first_group: Flags, support: Flags, limit: Limits) -> Box
     return Box(lower, upper, low, high, bias)
 
 
+def least_bias(share: Floats, first_group: Flags, limit: Box) -> Floats:
+    """(n,) weights in a box with the least bias: data shares, moved evenly where they must be."""
+    weights = np.clip(share, limit.lower, limit.upper)
+    first = float(np.clip(weights[first_group].sum(), limit.low, limit.high))
+    for group, total in ((first_group, first), (~first_group, 1.0 - first)):
+        missing = total - float(weights[group].sum())
+        room = (limit.upper - weights if missing > 0 else weights - limit.lower) * group
+        weights = weights + missing * room / max(float(room.sum()), np.finfo(float).tiny)
+    return np.asarray(np.clip(weights, limit.lower, limit.upper))
+
+
 def _rows(*values: float) -> list[Floats]:
     return [np.array([value]) for value in values]

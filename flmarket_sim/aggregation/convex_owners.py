@@ -71,6 +71,11 @@ def one_market(
     return _in_its_unit(OneMarket(number, share, variance, sells, sells, radius, 1.0))
 
 
+def in_unit_of(market: OneMarket, weights: Floats) -> OneMarket:
+    """The same market with errors in units of the error of some weights (n,)."""
+    return replace(market, least_error=market.least_error * market.error(weights))
+
+
 def _in_its_unit(market: OneMarket) -> OneMarket:
     return replace(market, least_error=market.error(unconstrained(market)))
 

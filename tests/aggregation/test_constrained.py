@@ -223,7 +223,7 @@ def test_a_bias_that_no_weights_have_gives_way_to_the_least_one(kappa):
 def test_a_run_of_many_hard_markets_ends_with_weights_for_all_of_them():
     """Few sellers, giants, ties and caps: whatever cannot be kept gives way."""
     rng = np.random.default_rng(8)
-    loss = rng.choice([0.0, 1e-3, 0.5, 0.5, 2.0], (60, 7))
+    loss = rng.choice([0.0, 1e-6, 0.02, 0.5, 0.5, 2.0, 50.0], (60, 7))
     size = rng.choice([1.0, 1.0, 10.0, 1e3, 1e6], (60, 7))
     for kappa in (8.0, 1e5):
         with np.errstate(divide="ignore"):

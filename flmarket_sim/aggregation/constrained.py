@@ -40,7 +40,8 @@ class Constrained(ConvexRule):
     What is not given does not constrain. A constraint that cannot be kept in a round, because few
     owners sell, gives way there as little as possible: the cap to 1 / owners with a weight, then
     fairness, then bias (`constraint_limits.py`). Weights that need no constraint come from the
-    closed form of `opt-aggr`; all others from a solver, made exact by the KKT conditions.
+    closed form of `opt-aggr`; all others from a solver, made exact by the KKT conditions where
+    rounding allows it (`constrained_optimum.py`).
     """
 
     name = "constrained"

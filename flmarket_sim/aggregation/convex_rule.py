@@ -57,7 +57,7 @@ class ConvexRule:
     `solver_options` go to cvxpy; by default Clarabel solves to a tolerance of 1e-12. Where a solver
     gives up it is tried again with its own tolerances, which are 1e-8 for Clarabel.
 
-    Every market is solved from a cold start. An interior-point solver gains nothing by a warm one,
+    Every market is solved from a cold start. An interior-point solver gains little by a warm one,
     and weights must not depend on the markets that were solved before: a run that was stopped and
     continued has to end with the same bytes.
     """

@@ -60,7 +60,7 @@ class DropoutReason(IntEnum):
 
 
 class ErrorKind(IntEnum):
-    """What an error bound is a bound of (docs/theory.md, section 6)."""
+    """What an error bound is a bound of (docs/theory.md, section 7)."""
 
     VECTOR = 0
     COORDINATE = 1

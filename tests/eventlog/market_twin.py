@@ -16,7 +16,6 @@ from flmarket_sim.owners.family_table import family_codes
 from flmarket_sim.owners.owner_types import OwnerTypes
 from flmarket_sim.owners.population import create_population
 from flmarket_sim.owners.stated_valuation import StatedValuations
-from flmarket_sim.privacy import unit_noise
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.strategy.behaviours.behaviour import BehaviourReports, Transfers
 from tests.learning.local_twin import local_changes
@@ -395,9 +394,11 @@ class MarketTwin:
         sizes = np.array([len(rows) for rows in records])
         rows, names = np.concatenate(records), [bid["sender"] for bid in bids]
         raw = self.computed_updates(key, rows, sizes, names)
-        clip, norms = self.scenario.privacy.clip, np.abs(raw).sum(axis=1)
+        clip, kind = self.scenario.privacy.clip, self.perturbation(key.buyer).domain
+        norms = np.abs(raw).sum(axis=1) if kind == "l1" else np.sqrt((raw**2).sum(axis=1))
+        longest = 1.0 if kind in ("l1", "l2") else np.inf  # a sphere takes no shorter ones
         return {
-            bid["sender"]: (norm, gradient * min(1.0, clip / norm))
+            bid["sender"]: (norm, gradient * min(longest, clip / norm))
             for bid, norm, gradient in zip(bids, norms.tolist(), raw, strict=True)
         }
 
@@ -416,14 +417,36 @@ class MarketTwin:
         return size if spec.update == "gradient" else spec.steps * min(size, spec.batch or size)
 
     @remembered
+    def perturbation(self, buyer):
+        spec = self.buyers[buyer].perturbation
+        return fm.perturbation.create(spec.name, **spec.options)
+
+    def dimension(self, buyer):
+        if self.learns:
+            return self.teacher(buyer).dimension
+        return self.buyers[buyer].model.options.get("dimension", 1)
+
+    def total_variance(self, key, loss):
+        """Of a released vector: by the formula for Laplace noise, else by the policy's own."""
+        clip, count = self.scenario.privacy.clip, self.dimension(key.buyer)
+        policy = self.perturbation(key.buyer)
+        if policy.name == "laplace":
+            return count * 8 * clip**2 / loss**2
+        return float(policy.variance(np.array([loss]), count, clip)[0])
+
+    @remembered
     def delivered(self, key):
         """The aggregated gradient with its noise; None if there is none."""
         clip, index = self.scenario.privacy.clip, self.indices[key.buyer]
         total = None
         for row in self.rows("weight", key):
             name, gradient = row["receiver"], self.clipped(key)[row["receiver"]][1]
-            noise = unit_noise(self.streams, len(gradient), name, key.round, index)
-            sent = gradient + noise * (2 * clip / row["privacy_loss"])
+            rng = self.streams.generator(Purpose.NOISE, name, key.round, index)
+            policy, loss = self.perturbation(key.buyer), row["privacy_loss"]
+            if policy.name == "laplace":
+                sent = gradient + rng.laplace(size=len(gradient)) * (2 * clip / loss)
+            else:
+                sent = policy.release(gradient[None], np.array([loss]), rng, clip)[0]
             total = row["weight"] * sent + (0.0 if total is None else total)
         return total
 

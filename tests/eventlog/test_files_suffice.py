@@ -59,7 +59,11 @@ RUNS = {
     },
 }
 if find_spec("opendp"):
-    RUNS["hardened noise"] = LEARNING | {"rounds": 4, "privacy": {"clip": 0.5, "noise": "hardened"}}
+    RUNS["hardened noise"] = LEARNING | {
+        "rounds": 4,
+        "privacy": {"clip": 0.5, "noise": "hardened"},
+        "perturbation": {"name": "laplace"},
+    }
 STOPPED = {
     "liars, stopped and simulated again": 2,
     "resumed from a checkpoint": 3,

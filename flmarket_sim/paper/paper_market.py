@@ -36,7 +36,12 @@ class PaperMarket(Part):
     tested_on: Plugin | None = None
 
     def of(self, scenario: Scenario, **tables: Any) -> Scenario:
-        """The scenario with this market's partition, and with `tables` replaced."""
+        """The scenario with this market's partition, and with `tables` replaced.
+
+        Another aggregation rule bounds the error that the scenario's does.
+        """
+        if isinstance(rule := tables.get("aggregation"), dict):
+            tables["aggregation"] = {"error": scenario.aggregation.error} | rule
         return changed(scenario, owners__partition=self.partition.model_dump(), **tables)
 
     def auction_options(self, name: str, rule: str, authors: str | None = None) -> dict[str, Any]:

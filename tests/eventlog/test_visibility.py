@@ -64,6 +64,7 @@ REPEATED = {
 }
 TABLES = {
     messages.ReportColumns,
+    messages.Bounds,
     messages.Offers,
     messages.RoundCounts,
 }  # parts of messages or of nobody's: no message of their own
@@ -179,7 +180,7 @@ def overheard(monkeypatch):
 
             def computed(self, *rest):
                 compute(self, *rest)
-                truths.append(self.release.clipped)
+                truths.append(self.release.prepared)
 
             patch.setattr(Letter, "send", to_one)
             patch.setattr(Inbox, "send", to_many)

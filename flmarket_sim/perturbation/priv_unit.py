@@ -64,7 +64,8 @@ class BestCap(NamedTuple):
 def best_cap(privacy_loss: Floats, dimension: int) -> BestCap:
     """The best caps in a dimension for losses above 0 (of any shape).
 
-    In one dimension the sphere has two points, and a cap is one of them: randomised response. A few losses are solved one by one and remembered, since a market asks for each several times.
+    In one dimension the sphere has two points, and a cap is one of them: randomised response. A few
+    losses are solved one by one and remembered, since a market asks for each several times.
     """
     if privacy_loss.size <= FEW:
         caps = [_one_cap(loss, dimension) for loss in privacy_loss.ravel().tolist()]

@@ -35,7 +35,11 @@ LEARNING = {
     "log": {"models": "every"},
     **PAPERS,
 }
-DIRECTIONS = {"perturbation": {"name": "priv-unit", "length": "unit"}, "aggregation": "opt-aggr"}
+DIRECTIONS = {
+    "perturbation": {"name": "priv-unit", "length": "unit"},
+    "aggregation": "opt-aggr",
+    "privacy": {"clip": 0.1},
+}
 TWO = [
     {"name": "anna", "model": {"name": "logistic", "learning_rate": 0.5}},
     {"name": "bert", "auction": {"name": "all-in"}},

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from flmarket_sim.errors import InputError
 from flmarket_sim.learning.buyer_model import Evaluation, Floats, Ints, evaluation
 from flmarket_sim.learning.dataset import Dataset, Features
 
@@ -24,13 +25,22 @@ class Logistic:
     """Multinomial logistic regression with intercepts.
 
     It starts at zero, or at random as a torch.nn.Linear does: all parameters uniform in
-    +-1 / sqrt(features). D = (features + 1) x classes.
+    +-1 / sqrt(features). D = (features + 1) x classes. `class_weights` multiply the losses of the
+    training records of each class, in the order of the data set's classes: a buyer whose classes
+    are of unequal size announces them so that the rare ones count.
     """
 
     name = "logistic"
 
-    def __init__(self, features: int, classes: int, start: Start = "zero") -> None:
+    def __init__(
+        self,
+        features: int,
+        classes: int,
+        start: Start = "zero",
+        class_weights: list[float] | None = None,
+    ) -> None:
         self.features, self.classes, self.start = features, classes, start
+        self._class_weights = checked_class_weights(class_weights, classes)
         self.dimension = (features + 1) * classes
         self._initial = np.zeros(self.dimension)
 
@@ -53,7 +63,7 @@ class Logistic:
             last = max(int(np.searchsorted(ends, begin + most, side="right")), first + 1)
             chunk = rows[begin : int(ends[last - 1])]
             x = data.train_x[chunk]
-            residual = self._slope(self._logits(parameters, x), data.train_y[chunk])
+            residual = self._weighted_slope(self._logits(parameters, x), data.train_y[chunk])
             start = 0
             for owner in range(first, last):
                 stop = int(ends[owner]) - begin
@@ -71,7 +81,7 @@ class Logistic:
         logits = np.matmul(x, tables[:, :-1])
         logits += tables[:, -1:]
         flat = np.ascontiguousarray(logits.reshape(-1, self.classes).T)
-        slope = self._slope(flat, y.reshape(-1))
+        slope = self._weighted_slope(flat, y.reshape(-1))
         slope *= weight.reshape(-1).astype(np.float32)
         residual = np.ascontiguousarray(slope.T).reshape(logits.shape)
         result = np.empty(tables.shape)
@@ -97,9 +107,27 @@ class Logistic:
         """(classes, records) what goes into the softmax: the logits themselves."""
         return logits
 
+    def _weighted_slope(self, logits: Features, labels: Ints) -> Features:
+        """The slope of each record's loss, times the weight of its class."""
+        slope = self._slope(logits, labels)
+        if self._class_weights is not None:
+            slope *= self._class_weights[labels]
+        return slope
+
     def _slope(self, logits: Features, labels: Ints) -> Features:
         """(classes, records) the slope of each record's loss by its logits, which are lost."""
         return softmax_residual(logits, labels)
+
+
+def checked_class_weights(weights: list[float] | None, classes: int) -> Features | None:
+    """(classes,) the weights; refused unless there is a positive one for each class."""
+    if weights is None:
+        return None
+    if len(weights) != classes or not all(0 < weight < np.inf for weight in weights):
+        raise InputError(
+            f"class_weights must be {classes} positive numbers, one for each class (got {weights})"
+        )
+    return np.array(weights, np.float32)
 
 
 def softmax_residual(scores: Features, labels: Ints) -> Features:

@@ -21,8 +21,14 @@ class SigmoidLogistic(Logistic):
 
     name = "sigmoid-logistic"
 
-    def __init__(self, features: int, classes: int, start: Start = "random") -> None:
-        super().__init__(features, classes, start)
+    def __init__(
+        self,
+        features: int,
+        classes: int,
+        start: Start = "random",
+        class_weights: list[float] | None = None,
+    ) -> None:
+        super().__init__(features, classes, start, class_weights)
 
     def _scores(self, logits: Features) -> Features:
         """(classes, records) the sigmoids, as (1 + tanh(logits / 2)) / 2, which cannot overflow.

@@ -128,3 +128,23 @@ def test_what_cannot_be_a_model_is_refused(data):
     ):
         with pytest.raises(InputError, match=message):
             TorchModel(cls, 6, 3, {}, seed=0)
+
+
+def test_class_weights_count_a_record_as_often_as_they_say():
+    data = registry.datasets.create("synthetic", records=60, features=4, classes=3).load(Streams(0))
+    rows, sizes = np.arange(30), np.array([10, 20])
+    parameters = np.random.default_rng(0).normal(size=15)
+    weights = [1.0, 2.0, 3.0]
+    weighted = Logistic(4, 3, class_weights=weights).gradients(parameters, data, rows, sizes)
+    plain, begin = Logistic(4, 3), 0
+    for owner, size in enumerate(sizes):
+        each = [
+            weights[data.train_y[row]]
+            * plain.gradients(parameters, data, np.array([row]), np.array([1]))[0]
+            for row in rows[begin : begin + size]
+        ]
+        np.testing.assert_allclose(weighted[owner], np.mean(each, axis=0), atol=1e-6)
+        begin += size
+    for wrong in ([1.0], [1.0, 0.0, 2.0], [1.0, float("inf"), 1.0]):
+        with pytest.raises(InputError, match="class_weights"):
+            Logistic(4, 3, class_weights=wrong)

@@ -84,7 +84,7 @@ class ProjUnit:
                 if size < whole
                 else release_unit(units, some, rng)
             )
-            np.multiply(points[:, : released.shape[1]], factor[rows, None], out=released[rows])
+            np.multiply(points[:, : gradients.shape[1]], factor[rows, None], out=released[rows])
         return released
 
     def variance(self, privacy_loss: ArrayLike, dimension: int, clip: float = 1.0) -> Floats:

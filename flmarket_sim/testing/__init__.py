@@ -1,5 +1,6 @@
-"""For authors of mechanisms, valuations and perturbations: does a plug-in do what it says? Counterexamples are
-small markets that can be read."""
+"""For authors of mechanisms, valuations and perturbations: does a plug-in do what it says?
+
+Counterexamples to auctions are small markets that can be read."""
 
 from flmarket_sim.testing.auction_audit import AuditReport, CheckFailed, Verdict, check_auction
 from flmarket_sim.testing.counterexample import Counterexample

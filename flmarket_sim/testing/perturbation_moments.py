@@ -36,8 +36,8 @@ def moments(trial: Trial) -> Iterator[str]:
                 share, error = shares[-1]
                 if not share <= 1 + ROUNDING + FAR_OFF * error:
                     yield (
-                        f"variance must be the largest of all gradients, but {where} that of {name} "
-                        f"is {share:.3g} times the stated {said:g}"
+                        f"variance must be the largest of all gradients, but {where} that of "
+                        f"{name} is {share:.3g} times the stated {said:g}"
                     )
             share, error = max(shares)
             bounded = isinstance(trial.perturbation, BoundsVariance)

@@ -91,7 +91,7 @@ class FailsAtOneCoordinate(Laplace):
 
 class GlobalRandom(Laplace):
     def release(self, gradients, privacy_loss, rng, clip=1.0):
-        noise = np.random.laplace(size=gradients.shape)
+        noise = np.random.laplace(size=gradients.shape)  # noqa: NPY002
         return gradients + noise * 2 * clip / privacy_loss[:, None]
 
 

@@ -48,9 +48,7 @@ def test_a_variance_that_says_it_is_a_bound_need_not_be_reached():
 
 def test_a_search_finds_the_leak_also_where_the_author_names_another_pair():
     hides = next(cls for cls, _, _ in BROKEN if cls.__name__ == "HalfTheNoiseAndHidesIt")
-    with pytest.raises(
-        NotAPerturbation, match=r"it promises e = 0.5, but .* e is at least 0\.[6-9]"
-    ):
+    with pytest.raises(NotAPerturbation, match=r"promises e = 0.5, but .* e is at least 0\.[6-9]"):
         check_perturbation(hides, dimensions=(2,), only=["privacy"])
 
 

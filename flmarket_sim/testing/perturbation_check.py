@@ -61,8 +61,9 @@ def check_perturbation(
     rows apart   a release depends neither on other rows nor on their noise
     privacy      no event found by a search tells two gradients apart by more than is promised
 
-    The last four are statistical, with `draws` releases of each gradient; a sound perturbation is
-    refused about once in 10,000 seeds. What is not refused is not proven.
+    The last four are statistical, with `draws` releases of each gradient. Their thresholds are such
+    that chance refuses a sound perturbation less than once in 10,000 seeds. What is not refused is
+    not proven.
     """
     made: Any = (
         registry.perturbations.create(perturbation)

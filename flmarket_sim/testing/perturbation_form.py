@@ -103,7 +103,8 @@ def randomness(trial: Trial) -> Iterator[str]:
     def release(seed: int) -> Floats:
         return np.asarray(trial.perturbation.release(rows, losses, trial.rng(seed), clip))
 
-    saved = np.random.get_state()  # noqa: NPY002: the global generator is what is looked for
+    # a release that draws from numpy's global generator changes with its seed
+    saved = np.random.get_state()  # noqa: NPY002
     np.random.seed(0)  # noqa: NPY002
     first = release(1)
     np.random.seed(1)  # noqa: NPY002

@@ -7,7 +7,6 @@ a bound from other draws holds whatever the pilot chose.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -22,7 +21,9 @@ Numbers = tuple[float, ...]
 Draw = Callable[[Floats, int, int], Floats]  # gradient (D,), count, stream -> releases (count, D)
 SPREAD = 40  # candidate thresholds of a pilot
 FEWEST = 10  # hits without which a threshold shows nothing
-PILOT = 3.0  # standard deviations by which a pilot mistrusts its own counts
+LEAST_PILOT = 200  # draws of a gradient
+DOUBT = 2.0  # standard deviations by which a pilot mistrusts its own counts
+SURE = 3.0  # standard deviations between a count and its bound
 SMALL = 0.01  # times the threshold: a gradient well inside the domain
 
 
@@ -52,24 +53,35 @@ def choose_event(
 ) -> AuditEvent:
     """The event to count in `draws` releases of two gradients each.
 
-    A single pair with a known threshold needs no pilot. Else `pilot_draws` releases are divided
-    over the gradients of all pairs, and each pair is tried in both orders.
+    A single pair with a known threshold needs no pilot. Else half of `pilot_draws` is divided over
+    all pairs, each tried in both orders, and half looks for the threshold of the best of them.
     """
-    if len(pairs) == 1 and pairs[0].threshold is not None:
-        return _event(pairs[0], pairs[0].threshold)
-    each = max(pilot_draws // len(pairs), 100)
-    best, chosen = -math.inf, _event(pairs[0], 0.0)
-    for number, pair in enumerate(pairs):
-        likely, unlikely = (
-            draw(gradient, each, 2 * number + which) @ pair.direction
-            for which, gradient in enumerate((pair.first, pair.second))
-        )
-        turned = replace(pair, first=pair.second, second=pair.first, direction=-pair.direction)
-        for one, heights in ((pair, (likely, unlikely)), (turned, (-unlikely, -likely))):
-            shown, threshold = _best_threshold(*heights, draws, delta)
-            if shown > best:
-                best, chosen = shown, _event(one, threshold)
-    return chosen
+    best = pairs[0]
+    if len(pairs) > 1:
+        each = max(pilot_draws // (2 * len(pairs)), LEAST_PILOT)
+        tried = [_tried(pair, delta, draws, each, draw, i) for i, pair in enumerate(pairs)]
+        best = max(tried, key=lambda one: one[0])[1]
+    elif best.threshold is not None:
+        return _event(best, best.threshold)
+    rest = max(pilot_draws // 2, LEAST_PILOT)
+    _, pair, threshold = _tried(best, delta, draws, rest, draw, len(pairs))
+    return _event(pair, threshold)
+
+
+def _tried(
+    pair: WorstPair, delta: float, draws: int, pilot_draws: int, draw: Draw, stream: int
+) -> tuple[float, WorstPair, float]:
+    """What a pair shows in the better of its two orders, that order, and its best threshold."""
+    likely, unlikely = (
+        draw(gradient, pilot_draws, 2 * stream + which) @ pair.direction
+        for which, gradient in enumerate((pair.first, pair.second))
+    )
+    turned = replace(pair, first=pair.second, second=pair.first, direction=-pair.direction)
+    there, back = (
+        _best_threshold(*heights, draws, delta)
+        for heights in ((likely, unlikely), (-unlikely, -likely))
+    )
+    return (there[0], pair, there[1]) if there[0] >= back[0] else (back[0], turned, back[1])
 
 
 def worst_pairs(
@@ -120,8 +132,8 @@ def _best_threshold(
     thresholds = np.unique(np.concatenate([both[-places], both[places]]))
     low = _pessimistic(likely, thresholds, -1.0, len(likely))
     high = _pessimistic(unlikely, thresholds, 1.0, len(unlikely))
-    low -= PILOT * np.sqrt(low * (1.0 - low) / draws)
-    high += PILOT * np.sqrt(high * (1.0 - high) / draws)
+    low -= SURE * np.sqrt(low * (1.0 - low) / draws)
+    high += SURE * np.sqrt(high * (1.0 - high) / draws)
     with np.errstate(divide="ignore", invalid="ignore"):
         shown = np.where(low > delta, np.log((low - delta) / high), -np.inf)
     best = int(np.argmax(shown))
@@ -129,7 +141,7 @@ def _best_threshold(
 
 
 def _pessimistic(heights: Floats, thresholds: Floats, sign: float, count: int) -> Floats:
-    """(t,) chances of heights at or above thresholds, moved by a standard deviation."""
+    """(t,) chances of heights at or above thresholds, moved by some standard deviations."""
     share = 1.0 - np.searchsorted(np.sort(heights), thresholds, "left") / count
-    moved = share + sign * np.sqrt(np.maximum(share * (1.0 - share), 1.0 / count) / count)
+    moved = share + sign * DOUBT * np.sqrt(np.maximum(share * (1.0 - share), 1.0 / count) / count)
     return np.asarray(np.clip(moved, 0.0, 1.0))

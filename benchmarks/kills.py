@@ -61,6 +61,12 @@ MARKETS: dict[str, dict[str, Any]] = {
         "model": {"name": "logistic", "evaluate_every": 4},
         "log": {"models": "evaluated"},
     },
+    "local training": DATA
+    | {
+        "rounds": 150,
+        "learning": {"update": "local", "steps": 3, "batch": 20},
+        "model": {"name": "logistic", "optimizer": "adam", "schedule": "cosine", "averaging": 0.5},
+    },
     "no model": DATA | {"rounds": 300, "model": {"name": "none"}, "market": {"bidders": 30}},
 }
 CHILD = """

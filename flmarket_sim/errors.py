@@ -50,8 +50,13 @@ def shortened(text: str) -> str:
 
 
 def did_you_mean(name: str, allowed: Iterable[str], otherwise: str = "") -> str:
-    """The end of a message about an unknown name: the allowed name that is most like it."""
-    near = difflib.get_close_matches(name[:100], list(allowed), 1)
+    """The end of a message about an unknown name: the allowed name that is most like it.
+
+    Names that differ in capital letters only are alike.
+    """
+    known = list(allowed)
+    near = [one for one in known if one.lower() == name.lower()]
+    near = near or difflib.get_close_matches(name[:100], known, 1)
     return f"; did you mean {near[0]!r}?" if near else otherwise
 
 

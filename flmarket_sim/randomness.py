@@ -37,6 +37,7 @@ class Purpose(IntEnum):
     BEHAVIOUR = 13  # which owners behave how
     REPORT = 14  # what their behaviours draw in a round
     POPULATIONS = 15  # seeds of the populations that a sample of markets is drawn from
+    BATCH = 16  # the records of an owner's local steps in a round of a buyer
 
 
 class Streams:

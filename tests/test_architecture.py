@@ -15,26 +15,29 @@ ALLOWED = {  # room -> rooms it may import
     "scenario": TYPES | {"learning"},
     "owners": TYPES | {"learning"},
     "aggregation": TYPES | {"aggregation"},
-    "auctions": TYPES | POLICIES,
     "perturbation": TYPES | {"aggregation", "learning", "perturbation"},
+    "auctions": TYPES | POLICIES,
     "learning": TYPES | {"learning"},
     "privacy": TYPES | {"perturbation", "privacy"},
     "eventlog": TYPES | {"eventlog"},
     "strategy": TYPES | POLICIES | {"learning", "strategy"},
     "market": TYPES | POLICIES | {"learning", "privacy", "eventlog", "strategy", "market"},
     "testing": TYPES | POLICIES | {"privacy", "strategy", "testing"},
-    "training": TYPES | POLICIES | {"learning", "strategy", "training"},
+    "training": TYPES | POLICIES | {"perturbation", "learning", "strategy", "training"},
     "experiments": TYPES | POLICIES | {"learning", "market", "studies", "experiments"},
     "sweep": TYPES | {"learning", "eventlog", "market", "experiments", "sweep"},
     "studies": TYPES
     | POLICIES
     | {
-        "privacy", "learning", "eventlog", "strategy", "market", "testing", "training",
-        "experiments", "studies",
+        "perturbation", "privacy", "learning", "eventlog", "strategy", "market", "testing",
+        "training", "experiments", "studies",
     },
     "paper": TYPES
     | POLICIES
-    | {"learning", "eventlog", "strategy", "market", "training", "experiments", "studies", "paper"},
+    | {
+        "perturbation", "learning", "eventlog", "strategy", "market", "training", "experiments",
+        "studies", "paper",
+    },
     "report": TYPES
     | POLICIES
     | {

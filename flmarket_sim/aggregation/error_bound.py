@@ -1,4 +1,4 @@
-"""The error bound of a global gradient (paper, section IV; docs/theory.md, sections 1 and 6).
+"""The error bound of a global gradient (paper, section IV; docs/theory.md, sections 1 and 7).
 
     ERR(l) = sum_i l_i^2 V_i + C^2 (sum_i |l_i - W_i|)^2,   W_i = d_i / sum(d)
 

@@ -6,7 +6,7 @@ V(e) is the variance of what an owner releases at privacy loss e, and C the larg
 gradient that is sold. With the total variance of the released vector, ERR bounds the squared error
 of the delivered gradient ("vector"). The paper takes the variance of one coordinate, 8 L^2 / e^2,
 and its ERR bounds nothing when gradients have many coordinates ("coordinate"; docs/theory.md,
-section 6).
+section 7).
 """
 
 from __future__ import annotations

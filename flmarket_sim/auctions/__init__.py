@@ -1,6 +1,6 @@
 """Auc: reported bids and a budget in, privacy losses and payments out. One file a mechanism."""
 
-from flmarket_sim.auctions.auction import Auction, Outcome
+from flmarket_sim.auctions.auction import Auction, Outcome, auction_in
 from flmarket_sim.auctions.auction_name import AuctionName
 from flmarket_sim.auctions.first_best import FirstBest, first_best
 from flmarket_sim.plugins.registry import auctions as _registry
@@ -16,4 +16,14 @@ def named(text: str) -> Auction:
     return auction
 
 
-__all__ = ["Auction", "FirstBest", "Outcome", "create", "first_best", "named", "names", "register"]
+__all__ = [
+    "Auction",
+    "FirstBest",
+    "Outcome",
+    "auction_in",
+    "create",
+    "first_best",
+    "named",
+    "names",
+    "register",
+]

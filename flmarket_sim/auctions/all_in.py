@@ -6,6 +6,7 @@ import numpy as np
 
 from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
 from flmarket_sim.auctions.greedy import Sorted, admit
+from flmarket_sim.auctions.ranking_value import RanksByValue
 from flmarket_sim.owners.bids import BidBatch
 
 
@@ -15,11 +16,12 @@ def all_in_limit(ranked: Sorted, budget: Floats) -> Floats:
         return np.where(ranked.unit_value > 0, budget[:, None] / ranked.unit_value, np.inf)
 
 
-class AllIn:
+class AllIn(RanksByValue):
     """All-in as published: the cheapest owners sell whole budgets at one unit price B / S.
 
     The paper's proposition says that the auction is truthful. It is not: a loser who bids near zero
-    can displace a large owner and take over the budget (docs/theory.md, section 2).
+    can displace a large owner and take over the budget (docs/theory.md, section 2). The option
+    `value` replaces the paper's unit, records times privacy loss (ranking_value.py).
     """
 
     name = "all-in"
@@ -28,7 +30,7 @@ class AllIn:
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)
-        ranked = Sorted.by_unit_value(bids)
+        ranked = Sorted.by_unit_value(bids, self.amounts(bids))
         won = admit(ranked.amount, all_in_limit(ranked, budget))
         sold = np.where(won, ranked.amount, 0.0)
         total = sold.sum(axis=1, keepdims=True)

@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from flmarket_sim.auctions.all_in import all_in_limit
 from flmarket_sim.auctions.auction import TRUTHFUL_FOR_STEPS, Floats, Outcome, check_budget
 from flmarket_sim.auctions.greedy import STEPS, Sorted, admit, before
+from flmarket_sim.auctions.ranking_value import RanksByValue
 from flmarket_sim.owners.bids import BidBatch
 
 
-class AllInCritical:
+class AllInCritical(RanksByValue):
     """All-in repaired: the same winners, each paid her critical value.
 
-    That is the highest unit valuation at which she would still have won.
+    That is the highest unit valuation at which she would still have won. `value` says what a unit
+    is (ranking_value.py).
     """
 
     name = "all-in-critical"
@@ -25,7 +27,7 @@ class AllInCritical:
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)
-        ranked = Sorted.by_unit_value(bids)
+        ranked = Sorted.by_unit_value(bids, self.amounts(bids))
         won = admit(ranked.amount, all_in_limit(ranked, budget))
         threshold = critical_unit_values(ranked, won, budget)
         return ranked.whole_sales(bids, won, ranked.amount * threshold)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from flmarket_sim.aggregation.market_error import MarketError
 from flmarket_sim.errors import ContractError, InputError
 from flmarket_sim.owners.bids import BidBatch
 
@@ -54,12 +55,30 @@ class Auction(Protocol):
     Two more attributes are optional. `claims` has the keys of `guarantees` and states what the
     mechanism's publication claims (see `claims_of`); `flmarket audit` tests both. `certified`
     names the parts of a report that the broker has verified (see `certified_parts`).
+
+    A mechanism that decides by the error which its market counts has the method `in_market` (see
+    `KnowsTheError`). Everything that runs an auction in a market calls `auction_in` first.
     """
 
     name: str
     guarantees: dict[str, str]
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome: ...
+
+
+@runtime_checkable
+class KnowsTheError(Auction, Protocol):
+    """An auction that decides by the error of its market: what noise costs, how large a bias is."""
+
+    def in_market(self, error: MarketError) -> Auction:
+        """The same mechanism set for a market that counts this error; this one stays as it is."""
+        ...
+
+
+def auction_in(auction: Auction, error: MarketError) -> Auction:
+    """The auction set for a market that counts this error, or itself if the error does not
+    matter to it."""
+    return auction.in_market(error) if isinstance(auction, KnowsTheError) else auction
 
 
 @runtime_checkable

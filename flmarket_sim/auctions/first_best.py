@@ -14,6 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from flmarket_sim.aggregation.error_bound import error_bound_in
+from flmarket_sim.aggregation.market_error import MarketError, coordinate_error
+from flmarket_sim.aggregation.noise_curve import NoiseCurve
+from flmarket_sim.aggregation.opt_aggr import OptAggr
+from flmarket_sim.aggregation.rule import weights_in
 from flmarket_sim.auctions.auction import Floats
 from flmarket_sim.auctions.money_search import (
     Spending,
@@ -62,27 +67,39 @@ class FirstBest:
 
 
 def first_best(
-    truth: Profiles, budget: ArrayLike, clip: float = 1.0, bound: bool = False
+    truth: Profiles,
+    budget: ArrayLike,
+    clip: float = 1.0,
+    bound: bool = False,
+    error: MarketError | None = None,
 ) -> FirstBest:
     """The best purchase found in K markets with budgets (K,).
 
     `bound` asks for a close lower bound, which takes longer than the search. Without it the lower
-    bound is that of a buyer who can pay each divisible owner with the same money.
+    bound is that of a buyer who can pay each divisible owner with the same money. `error` is what
+    the markets count; None is the paper's reading, with the threshold `clip`.
     """
+    counted = coordinate_error(clip) if error is None else error
     money = np.asarray(budget, np.float64)
     if money.shape != (truth.shape[0],) or not (np.isfinite(money) & (money >= 0)).all():
         raise InputError(f"budget must be finite, at least 0 and of shape ({truth.shape[0]},)")
     full = truth.value(truth.privacy_budget)
     scarce = full.sum(axis=1) > money
     loss = np.where(scarce[:, None], 0.0, truth.privacy_budget)
-    _, error = optimal_error(loss, truth.data_size, clip)
-    lower = error.copy()
+    noise = NoiseCurve.of(counted, float(truth.privacy_budget.max()))
+    _, least = optimal_error(loss, truth.data_size, noise)
+    lower = least.copy()
     for rows in _alike(np.flatnonzero(scarce), truth.family == valuation.STEP):
-        loss[rows], error[rows], lower[rows] = _buy(truth.take(rows), money[rows], clip)
-    if bound and len(rows := np.flatnonzero(np.isfinite(error) & (lower < error))):
-        proved = proved_bound(truth.take(rows), money[rows], loss[rows], clip)
+        loss[rows], least[rows], lower[rows] = _buy(truth.take(rows), money[rows], noise)
+    if noise.tabulated:
+        weights = weights_in(OptAggr(), loss, truth.data_size, counted)
+        least = error_bound_in(counted, weights, loss, truth.data_size).total
+        lower = np.minimum(lower * (1.0 - noise.slack), least)
+        lower[~scarce] = least[~scarce]
+    if bound and len(rows := np.flatnonzero(np.isfinite(least) & (lower < least))):
+        proved = proved_bound(truth.take(rows), money[rows], loss[rows], error=counted)
         lower[rows] = np.maximum(lower[rows], proved)
-    return FirstBest(loss, truth.value(loss).sum(axis=1), error, lower)
+    return FirstBest(loss, truth.value(loss).sum(axis=1), least, lower)
 
 
 def _alike(rows: Rows, step: Bools) -> list[Rows]:
@@ -96,24 +113,24 @@ def _alike(rows: Rows, step: Bools) -> list[Rows]:
     return groups
 
 
-def _buy(truth: Profiles, cash: Floats, clip: float) -> tuple[Floats, Floats, Floats]:
+def _buy(truth: Profiles, cash: Floats, noise: NoiseCurve) -> tuple[Floats, Floats, Floats]:
     """Losses (K, n), errors (K,) and crude lower bounds (K,) where money is scarce."""
     price = truth.value(truth.privacy_budget)
     step = truth.family == valuation.STEP
     if step[0].sum() <= MOST_ENUMERATED:
         market, members = all_sets(step, price, cash)
-        problem, optimistic = _spendings(truth, cash, market, members, clip)
+        problem, optimistic = _spendings(truth, cash, market, members, noise)
         lower = _least(optimistic, market, len(cash))
-        look = _look_at_sets(problem, optimistic, market, len(cash), clip)
+        look = _look_at_sets(problem, optimistic, market, len(cash), noise)
     else:
-        _, lower = optimal_error(_alone(truth, price, cash), truth.data_size, clip)
-        market, problem, look = _exchange_sets(truth, price, step, cash, clip)
+        _, lower = optimal_error(_alone(truth, price, cash), truth.data_size, noise)
+        market, problem, look = _exchange_sets(truth, price, step, cash, noise)
     loss, error = np.zeros(price.shape), np.full(len(cash), np.inf)
     for rows in _best_rows(look[1], market, SEARCHED_SETS):
         keep(loss, error, market[rows], look[0][rows], look[1][rows])
         hopeful = look[1][rows] < HOPEFUL * error[market[rows]]
         if len(rows := rows[hopeful & (problem.price[rows] > 0).any(axis=1)]):
-            keep(loss, error, market[rows], *spread_money(problem.take(rows), clip))
+            keep(loss, error, market[rows], *spread_money(problem.take(rows), noise))
     return loss, error, np.minimum(lower, error)
 
 
@@ -124,7 +141,7 @@ def _alone(truth: Profiles, price: Floats, cash: Floats) -> Floats:
 
 
 def _spendings(
-    truth: Profiles, cash: Floats, market: Rows, members: Bools, clip: float
+    truth: Profiles, cash: Floats, market: Rows, members: Bools, noise: NoiseCurve
 ) -> tuple[Spending, Floats]:
     """What remains to be decided after sets of step owners, and lower bounds (R,) of the errors.
 
@@ -137,11 +154,11 @@ def _spendings(
     bought = np.where(members, owners.privacy_budget, 0.0)
     problem = Spending(owners, left, np.where(step, 0.0, asked), bought)
     most = problem.losses(np.broadcast_to(left[:, None], asked.shape))
-    return problem, optimal_error(most, owners.data_size, clip)[1]
+    return problem, optimal_error(most, owners.data_size, noise)[1]
 
 
 def _look_at_sets(
-    problem: Spending, optimistic: Floats, market: Rows, count: int, clip: float
+    problem: Spending, optimistic: Floats, market: Rows, count: int, noise: NoiseCurve
 ) -> tuple[Floats, Floats]:
     """First purchases (R, n) with each set and errors (R,), infinite for sets that cannot be best.
 
@@ -157,33 +174,35 @@ def _look_at_sets(
     while len(rows := np.flatnonzero(~settled & (turn >= first) & (optimistic < best[market]))):
         rows = rows[turn[rows] < last]
         if len(rows):
-            loss[rows], error[rows] = first_look(problem.take(rows), clip)
+            loss[rows], error[rows] = first_look(problem.take(rows), noise)
             best = np.minimum(best, _least(error, market, count))
         first, last = last, 2 * last
     return loss, error
 
 
 def _exchange_sets(
-    truth: Profiles, price: Floats, step: Bools, cash: Floats, clip: float
+    truth: Profiles, price: Floats, step: Bools, cash: Floats, noise: NoiseCurve
 ) -> tuple[Rows, Spending, tuple[Floats, Floats]]:
     """The best set of every market with too many step owners for all sets: market (K,), what
     remains to be decided, and a first purchase with its error."""
-    worth = truth.data_size * truth.privacy_budget
-    market, members = some_sets(step, price, cash, worth)
+    worths = [truth.data_size * truth.privacy_budget]
+    if noise.tabulated:
+        worths.append(1.0 / noise.variance_at(truth.privacy_budget))
+    market, members = some_sets(step, price, cash, worths)
     error = np.full(len(cash), np.inf)
     chosen = np.zeros(step.shape, bool)
     for _ in range(SET_ROUNDS):
-        problem, optimistic = _spendings(truth, cash, market, members, clip)
-        _, tried = _look_at_sets(problem, optimistic, market, len(cash), clip)
+        problem, optimistic = _spendings(truth, cash, market, members, noise)
+        _, tried = _look_at_sets(problem, optimistic, market, len(cash), noise)
         rows = _best_rows(tried, market, 1)[0]
         rows = rows[tried[rows] < error[market[rows]]]
         if not len(rows):
             break
         chosen[market[rows]], error[market[rows]] = members[rows], tried[rows]
-        market, members = neighbours(chosen, step, price, cash, worth)
+        market, members = neighbours(chosen, step, price, cash, worths)
     market = np.arange(len(cash))
-    problem, optimistic = _spendings(truth, cash, market, chosen, clip)
-    return market, problem, _look_at_sets(problem, optimistic, market, len(cash), clip)
+    problem, optimistic = _spendings(truth, cash, market, chosen, noise)
+    return market, problem, _look_at_sets(problem, optimistic, market, len(cash), noise)
 
 
 def _least(values: Floats, market: Rows, count: int) -> Floats:

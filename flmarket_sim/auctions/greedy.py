@@ -19,9 +19,10 @@ STEPS = 64  # that all markets take together, before those who need more go on a
 
 @dataclass(frozen=True)
 class Sorted:
-    """Owners in ascending order of unit valuation r = V / x with x = d eb (paper, appendix B).
+    """Owners in ascending order of unit valuation r = V / x (paper, appendix B).
 
-    All arrays are (K, n). `order[k, j]` is the owner at place j; ties keep the order of the bids.
+    x is what her whole sale counts as, `amount`: d eb in the paper. All arrays are (K, n).
+    `order[k, j]` is the owner at place j; ties keep the order of the bids.
     """
 
     order: NDArray[np.int64]
@@ -30,9 +31,11 @@ class Sorted:
     value: Floats
 
     @classmethod
-    def by_unit_value(cls, bids: BidBatch) -> Sorted:
-        amount = bids.data_size * bids.privacy_budget
-        unit = bids.full_value / amount
+    def by_unit_value(cls, bids: BidBatch, amount: Floats | None = None) -> Sorted:
+        if amount is None:
+            amount = bids.data_size * bids.privacy_budget
+        with np.errstate(over="ignore"):  # next to no value: the owner comes last
+            unit = bids.full_value / amount
         order = np.argsort(unit, axis=1, kind="stable")
         pick = np.take_along_axis
         return cls(

@@ -3,16 +3,17 @@ have.
 
 Symbols: m_i money for owner i, e_i the privacy loss that it buys, v_i her valuation, l_i weight.
 
-For fixed weights the variance is a sum of l_i^2 / e_i^2 up to a factor, one term an owner. With the
-elasticity h_i = m_i / (e_i v_i'(e_i)) of e_i in m_i, the best split has
+For fixed weights the variance is a sum of l_i^2 V(e_i), one term an owner. With the elasticities
+h_i = m_i / (e_i v_i'(e_i)) of e_i in m_i and k_i = -e_i V'(e_i) / V(e_i) of the variance, the best
+split has
 
-    l_i^2 / e_i^2  h_i = mu m_i      for everybody who sells a part.
+    l_i^2 V(e_i) k_i h_i = mu m_i      for everybody who sells a part.
 
-One step computes the optimal weights and then multiplies m_i by the ratio of both sides to the
-power 1 / (1 + 2 h_i), which solves the equation if v_i is a power of e_i; mu makes the sum the
-buyer's money. The power is taken 1.5 times as large, which needs half of the steps. This finds a
-local optimum. The search starts in many places, and then again from its best purchase with the
-money of one or two owners changed.
+In the paper V ~ 1 / e^2 and k_i = 2. One step computes the optimal weights and then multiplies m_i
+by the ratio of both sides to the power 1 / (1 + k_i h_i), which solves the equation if v_i and V
+are powers of e_i; mu makes the sum the buyer's money. The power is taken 1.5 times as large, which
+needs half of the steps. This finds a local optimum. The search starts in many places, and then
+again from its best purchase with the money of one or two owners changed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.aggregation.error_bound import error_bound
+from flmarket_sim.aggregation.noise_curve import NoiseCurve
 from flmarket_sim.aggregation.opt_aggr import OptAggr
 from flmarket_sim.owners import valuation
 from flmarket_sim.owners.bids import Profiles
@@ -83,10 +85,11 @@ class Spending:
         return np.asarray(money / np.maximum(loss * slope, 1e-300))
 
 
-def optimal_error(loss: Floats, size: Floats, clip: float) -> tuple[Floats, Floats]:
+def optimal_error(loss: Floats, size: Floats, noise: NoiseCurve) -> tuple[Floats, Floats]:
     """Weights (R, n) of exact OptAggr and their error bounds (R,)."""
-    weights = OptAggr().weights(loss, size, clip)
-    return weights, error_bound(weights, loss, size, clip)
+    variance = noise.variance(loss)
+    weights = OptAggr().weights(loss, size, noise.radius, variance)
+    return weights, error_bound(weights, loss, size, noise.radius, variance)
 
 
 def share_out(wish: Floats, price: Floats, cash: Floats) -> Floats:
@@ -105,72 +108,74 @@ def share_out(wish: Floats, price: Floats, cash: Floats) -> Floats:
     return np.minimum(share, price)
 
 
-def descend(problem: Spending, wish: Floats, steps: int, clip: float) -> tuple[Floats, Floats]:
+def descend(
+    problem: Spending, wish: Floats, steps: int, noise: NoiseCurve
+) -> tuple[Floats, Floats]:
     """The best losses (R, n) of `steps` steps from the split in proportion to `wish`, and errors
     (R,)."""
     money = share_out(wish, problem.price, problem.cash)
     best, best_error = np.zeros_like(money), np.full(len(money), np.inf)
     for _ in range(steps):
         loss = problem.losses(money)
-        weights, error = optimal_error(loss, problem.owners.data_size, clip)
+        weights, error = optimal_error(loss, problem.owners.data_size, noise)
         better = error < best_error
         best[better], best_error[better] = loss[better], error[better]
         sells = (money > NEGLIGIBLE * problem.cash[:, None]) & (loss > 0)
         safe = np.where(sells, loss, 1.0)
         elasticity = np.where(sells, problem.elasticity(money, safe), 0.0)
-        gain = np.where(sells, (weights / safe) ** 2 * elasticity, 0.0)
+        gain = np.where(sells, noise.noise_slopes(weights, safe) * elasticity, 0.0)
         part = sells & (money < problem.price)
         rate = np.where(part, gain, 0.0).sum(axis=1) / np.maximum(
             np.where(part, money, 0.0).sum(axis=1), 1e-300
         )
         wanted = gain / np.where(sells & (rate > 0)[:, None], rate[:, None] * money, 1.0)
-        power = OVERRELAXATION / (1.0 + 2.0 * elasticity)
+        power = OVERRELAXATION / (1.0 + noise.elasticity(safe) * elasticity)
         wish = np.where(sells, money * np.clip(wanted, 1e-6, 1e6) ** power, 0.0)
         money = share_out(wish, problem.price, problem.cash)
     return best, best_error
 
 
-def spread_money(problem: Spending, clip: float) -> tuple[Floats, Floats]:
+def spread_money(problem: Spending, noise: NoiseCurve) -> tuple[Floats, Floats]:
     """The best losses (R, n) that the whole search finds, and their errors (R,).
 
     A row's result does not depend on the other rows.
     """
     at_once = max(1, 2_000_000 // (MOST_MOVES * problem.price.shape[1]))
     parts = [
-        _spread(problem.take(slice(first, first + at_once)), clip)
+        _spread(problem.take(slice(first, first + at_once)), noise)
         for first in range(0, len(problem.cash), at_once)
     ]
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
-def first_look(problem: Spending, clip: float) -> tuple[Floats, Floats]:
+def first_look(problem: Spending, noise: NoiseCurve) -> tuple[Floats, Floats]:
     """The best losses (R, n) of descents from the starts that are not random, and errors (R,)."""
-    return _best(*_all(problem, starts(problem)[:-RANDOM_STARTS], LONG, clip))
+    return _best(*_all(problem, starts(problem)[:-RANDOM_STARTS], LONG, noise))
 
 
-def _spread(problem: Spending, clip: float) -> tuple[Floats, Floats]:
+def _spread(problem: Spending, noise: NoiseCurve) -> tuple[Floats, Floats]:
     """Two searches from different starts; the second one only goes on where it may find more."""
     splits = starts(problem)
-    best, best_error = _improved(problem, *_look(problem, splits[::2], clip), clip)
-    loss, error = _look(problem, splits[1::2], clip)
+    best, best_error = _improved(problem, *_look(problem, splits[::2], noise), noise)
+    loss, error = _look(problem, splits[1::2], noise)
     ratio = error / best_error
     rows = np.flatnonzero((np.abs(ratio - 1.0) > IMPROVES) & (ratio < HOPELESS))
     if len(rows):
-        second = _improved(problem.take(rows), loss[rows], error[rows], clip)
+        second = _improved(problem.take(rows), loss[rows], error[rows], noise)
         keep(best, best_error, rows, *second)
     everything = np.arange(len(best))
-    keep(best, best_error, everything, *descend(problem, problem.money(best), POLISH, clip))
+    keep(best, best_error, everything, *descend(problem, problem.money(best), POLISH, noise))
     return best, best_error
 
 
 def _improved(
-    problem: Spending, best: Floats, best_error: Floats, clip: float
+    problem: Spending, best: Floats, best_error: Floats, noise: NoiseCurve
 ) -> tuple[Floats, Floats]:
     """Better losses (R, n) and errors (R,): rounds of moves, as long as they improve a row."""
     rows = np.arange(len(best))
     for _ in range(ROUNDS):
         part = problem.take(rows)
-        loss, error = _look(part, _moves(part, best[rows]), clip)
+        loss, error = _look(part, _moves(part, best[rows]), noise)
         improves = error < best_error[rows] * (1.0 - IMPROVES)
         keep(best, best_error, rows, loss, error)
         rows = rows[improves]
@@ -228,13 +233,13 @@ def _moves(problem: Spending, loss: Floats) -> list[Floats]:
     return splits
 
 
-def _look(problem: Spending, splits: list[Floats], clip: float) -> tuple[Floats, Floats]:
+def _look(problem: Spending, splits: list[Floats], noise: NoiseCurve) -> tuple[Floats, Floats]:
     """Short descents from all splits, then longer ones from the most promising."""
-    loss, error = _all(problem, splits, SHORT, clip)
+    loss, error = _all(problem, splits, SHORT, noise)
     rows = np.arange(error.shape[1])
     promising = np.argsort(error, axis=0, kind="stable")[:PROMISING]
     again = [problem.money(loss[number, rows]) for number in promising]
-    return _best(*_all(problem, again, LONG, clip))
+    return _best(*_all(problem, again, LONG, noise))
 
 
 def _best(loss: Floats, error: Floats) -> tuple[Floats, Floats]:
@@ -243,7 +248,9 @@ def _best(loss: Floats, error: Floats) -> tuple[Floats, Floats]:
     return loss[best, rows], error[best, rows]
 
 
-def _all(problem: Spending, splits: list[Floats], steps: int, clip: float) -> tuple[Floats, Floats]:
+def _all(
+    problem: Spending, splits: list[Floats], steps: int, noise: NoiseCurve
+) -> tuple[Floats, Floats]:
     """Losses (S, R, n) and errors (S, R) of descents from S splits of every problem."""
     count, n = problem.price.shape
     wish = np.concatenate(splits)
@@ -251,5 +258,5 @@ def _all(problem: Spending, splits: list[Floats], steps: int, clip: float) -> tu
     at_once = max(1, NUMBERS_AT_ONCE // n)
     for first in range(0, len(wish), at_once):
         rows = np.arange(first, min(first + at_once, len(wish)))
-        loss[rows], error[rows] = descend(problem.take(rows % count), wish[rows], steps, clip)
+        loss[rows], error[rows] = descend(problem.take(rows % count), wish[rows], steps, noise)
     return loss.reshape(len(splits), count, n), error.reshape(len(splits), count)

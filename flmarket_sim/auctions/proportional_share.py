@@ -7,18 +7,22 @@ import numpy as np
 from flmarket_sim.auctions.all_in import all_in_limit
 from flmarket_sim.auctions.auction import TRUTHFUL_FOR_STEPS, Floats, Outcome, check_budget
 from flmarket_sim.auctions.greedy import Sorted
+from flmarket_sim.auctions.ranking_value import RanksByValue
 from flmarket_sim.owners.bids import BidBatch
 
 
-class ProportionalShare:
-    """The longest cheap prefix wins, at the unit price min(B / S, the next unit valuation)."""
+class ProportionalShare(RanksByValue):
+    """The longest cheap prefix wins, at the unit price min(B / S, the next unit valuation).
+
+    `value` says what a unit is (ranking_value.py).
+    """
 
     name = "proportional-share"
     guarantees = TRUTHFUL_FOR_STEPS
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)
-        ranked = Sorted.by_unit_value(bids)
+        ranked = Sorted.by_unit_value(bids, self.amounts(bids))
         sums = np.cumsum(ranked.amount, axis=1)
         won = np.logical_and.accumulate(sums <= all_in_limit(ranked, budget), axis=1)
         count = won.sum(axis=1)

@@ -1,19 +1,20 @@
 """A proved lower bound of the least error of any purchase that a budget can pay, by branch and
 bound.
 
-Units: clip L = 1 (the error is L^2 times as large otherwise) and budget 1. Symbols as in
-docs/theory.md, section 4: x_i = e_i^2 / 8 inverse variance, c_i cost, W_i data share. For any
-numbers u <= v and mu >= 0 every affordable purchase has
+Units: the largest norm of a gradient is C = 1 (the error is C^2 times as large otherwise), and
+budget 1. Symbols as in docs/theory.md, section 4: x_i = 1 / V(e_i) inverse variance (e_i^2 / 8 in
+the paper), c_i cost, W_i data share. For any numbers u <= v and mu >= 0 every affordable purchase
+has
 
     ERR >= 2 v - mu - (v - u)^2 / 4 + sum_i min over e of [ h_i(x_i) + mu c_i(e) ]
     h_i(x) = min over l of [ l^2 / x - 2 v l + 2 (v - u) max(0, l - W_i) ]
 
 (weak duality; the proof is on that page). The privacy losses of an owner are covered by cells. In a
 cell the code takes x at the upper end and c at the lower end, so the minimum over cells is not
-above the minimum over losses, whatever the form of a non-decreasing valuation. A cell of one owner
-that would raise the bound above the cutoff, slightly less than the error of a known purchase, is
-removed. The cells that remain are refined, and a node is split in two at a loss of one owner. The
-lowest bound of the nodes that are left, or the cutoff, is the result.
+above the minimum over losses, whatever the form of a non-decreasing valuation and of a falling V. A
+cell of one owner that would raise the bound above the cutoff, slightly less than the error of a
+known purchase, is removed. The cells that remain are refined, and a node is split in two at a loss
+of one owner. The lowest bound of the nodes that are left, or the cutoff, is the result.
 """
 
 from __future__ import annotations
@@ -24,14 +25,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.aggregation.rule import data_shares
-from flmarket_sim.auctions.money_search import optimal_error
+from flmarket_sim.aggregation.error_bound import error_bound_in
+from flmarket_sim.aggregation.market_error import MarketError, coordinate_error
+from flmarket_sim.aggregation.noise_curve import NoiseCurve
+from flmarket_sim.aggregation.opt_aggr import OptAggr
+from flmarket_sim.aggregation.rule import data_shares, weights_in
 from flmarket_sim.owners.bids import Profiles
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-VARIANCE = 8.0  # of one coordinate, in units of clip^2 / e^2
 TOLERANCE = 0.005  # the cutoff is this share below the error of the purchase
 MOST_NODES = 300  # in one market
 CELLS = 48  # of one owner
@@ -39,6 +42,8 @@ SMALLEST = 0.03  # upper end of the first cell of positive losses, as a share of
 POSITIVE = 1e-300  # lower end of that cell: a step owner asks her price for any positive loss
 NEXT_TO_NOTHING = 1e-200  # lower end over upper end of a cell that begins at 0
 MARKETS_AT_ONCE = 64
+POINTS = 2**15  # of the table of V
+LEAST = 0.1  # of the smallest upper end of a first cell: where the table begins
 TEMPERATURES, STEPS = (0.05, 0.01, 0.003, 0.001), 6  # of the first ascent
 LATER_TEMPERATURES, LATER_STEPS = (0.003, 0.001), 4
 FIRST_CYCLES, CYCLES = 4, 2  # of ascent, removal and refinement, before a node is split
@@ -89,26 +94,36 @@ def proved_bound(
     clip: float = 1.0,
     tolerance: float = TOLERANCE,
     most_nodes: int = MOST_NODES,
+    error: MarketError | None = None,
 ) -> Floats:
     """(K,) lower bounds for markets with positive budgets (K,), given a purchase (K, n) in each.
 
-    The bound stops at 1 - `tolerance` times the error of the purchase.
+    The bound stops at 1 - `tolerance` times the error of the purchase. `error` is what the markets
+    count; None is the paper's reading, with the threshold `clip`.
     """
+    counted = coordinate_error(clip) if error is None else error
+    largest, smallest = truth.privacy_budget.max(), truth.privacy_budget.min()
+    noise = NoiseCurve.of(counted, float(largest), LEAST * SMALLEST * float(smallest), POINTS)
     parts = []
     for first in range(0, len(budget), MARKETS_AT_ONCE):
         rows = slice(first, first + MARKETS_AT_ONCE)
-        search = _BranchAndBound(truth.take(rows), budget[rows], purchase[rows], tolerance)
+        search = _BranchAndBound(truth.take(rows), budget[rows], purchase[rows], tolerance, noise)
         parts.append(search.run(most_nodes))
-    return np.concatenate(parts) * clip**2 * (1.0 - ROUNDING)
+    return np.concatenate(parts) * counted.radius**2 * (1.0 - ROUNDING)
 
 
 class _BranchAndBound:
-    def __init__(self, truth: Profiles, budget: Floats, purchase: Floats, tolerance: float) -> None:
-        self.truth, self.budget = truth, budget
+    def __init__(
+        self, truth: Profiles, budget: Floats, purchase: Floats, tolerance: float, noise: NoiseCurve
+    ) -> None:
+        self.truth, self.budget, self.noise = truth, budget, noise
         self.share = data_shares(truth.data_size)
-        weights, self.error = optimal_error(purchase, truth.data_size, 1.0)
+        unit = _in_units_of_the_radius(noise.error)
+        weights = weights_in(OptAggr(), purchase, truth.data_size, unit)
+        parts = error_bound_in(unit, weights, purchase, truth.data_size)
+        self.error = parts.total
         self.cutoff = self.error * (1.0 - tolerance)
-        self.first_duals = _duals_of(weights, purchase, self.share)
+        self.first_duals = _duals_of(weights, parts.variance, self.share)
 
     def run(self, most_nodes: int) -> Floats:
         used = np.zeros(len(self.error), np.int64)
@@ -128,7 +143,7 @@ class _BranchAndBound:
 
     def _cells(self, nodes: Nodes) -> Cells:
         return Cells(
-            nodes.high**2 / VARIANCE,
+            self.noise.precision_above(nodes.high),
             self._cost(nodes.market, nodes.low),
             self.share[nodes.market][:, :, None],
             nodes.alive,
@@ -189,7 +204,7 @@ class _BranchAndBound:
         loss, mean_weight = (mix * middle).sum(axis=2), (mix * weight).sum(axis=2)
         some = np.where(cells.inverse > 0, cells.inverse, 1.0)
         variance = (mix * weight**2 / some).sum(axis=2)
-        excess = VARIANCE * (mean_weight / np.maximum(loss, POSITIVE)) ** 2 - variance
+        excess = self.noise.unit_noise(mean_weight, np.maximum(loss, POSITIVE)) - variance
         mean_cost = (mix * cells.cost).sum(axis=2)
         excess += nodes.duals[:, 2:] * (
             self._cost(nodes.market, loss[:, :, None])[:, :, 0] - mean_cost
@@ -206,10 +221,19 @@ class _BranchAndBound:
         return _refined(halves.take(filled), terms[filled])
 
 
-def _duals_of(weights: Floats, purchase: Floats, share: Floats) -> Floats:
-    """(K, 3) duals to begin with: about those of a purchase that is optimal (section 1)."""
-    some = np.where(purchase > 0, purchase, 1.0)
-    variance = (VARIANCE * (weights / some) ** 2).sum(axis=1)
+def _in_units_of_the_radius(error: MarketError) -> MarketError:
+    """The same error with C = 1."""
+    if error.kind == "coordinate":
+        return coordinate_error(1.0)
+    squared = error.radius**2
+    return MarketError(error.kind, lambda loss: error.variance(loss) / squared, 1.0)
+
+
+def _duals_of(weights: Floats, variance: Floats, share: Floats) -> Floats:
+    """(K, 3) duals to begin with: about those of a purchase that is optimal (section 1).
+
+    Its weights are (K, n), and the variance of their sum is (K,).
+    """
     up = np.maximum(weights - share, 0.0).sum(axis=1)
     return np.stack([variance + 2.0 * up, variance - 2.0 * up, variance], axis=1)
 

@@ -6,6 +6,7 @@ A step owner asks the same for any sale, so she sells her whole privacy budget o
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,15 +42,18 @@ def all_sets(step: Bools, price: Floats, cash: Floats) -> tuple[Rows, Bools]:
     return market, members
 
 
-def some_sets(step: Bools, price: Floats, cash: Floats, worth: Floats) -> tuple[Rows, Bools]:
+def some_sets(
+    step: Bools, price: Floats, cash: Floats, worths: Sequence[Floats]
+) -> tuple[Rows, Bools]:
     """Market (R,) and members (R, n) of sets bought greedily with several shares of the money.
 
-    `worth` (K, n) is what a whole sale is worth to the buyer. The orders are price over worth,
-    price, and worth alone.
+    `worths` (K, n) are guesses of what a whole sale is worth to the buyer. The orders are price
+    over worth, price, and worth alone.
     """
     nobody = np.zeros(step.shape, bool)
     found = [
         _filled(nobody, step, price, share * cash, score)
+        for worth in worths
         for score in (price / worth, price, -worth)
         for share in np.linspace(0.0, 1.0, 9)
     ]
@@ -57,7 +61,7 @@ def some_sets(step: Bools, price: Floats, cash: Floats, worth: Floats) -> tuple[
 
 
 def neighbours(
-    members: Bools, step: Bools, price: Floats, cash: Floats, worth: Floats
+    members: Bools, step: Bools, price: Floats, cash: Floats, worths: Sequence[Floats]
 ) -> tuple[Rows, Bools]:
     """Market (R,) and members (R, n) of the affordable sets in which one step owner, or two, are
     exchanged against `members` (K, n): as they are, and with the rest of the money spent on more
@@ -72,7 +76,8 @@ def neighbours(
         changed[:, [i, j]] ^= step[:, [i, j]]
         others = step & (np.arange(step.shape[1]) != i) & (np.arange(step.shape[1]) != j)
         left = cash - np.where(changed, price, 0.0).sum(axis=1)
-        found += [changed, _filled(changed, others, price, left, price / worth)]
+        found.append(changed)
+        found += [_filled(changed, others, price, left, price / worth) for worth in worths]
     market, sets = np.tile(np.arange(len(members)), len(found)), np.concatenate(found)
     affordable = np.where(sets, price[market], 0.0).sum(axis=1) <= cash[market]
     return market[affordable], sets[affordable]

@@ -15,7 +15,14 @@ from flmarket_sim.cli.crew import (
     crew_from,
     task_results,
 )
-from flmarket_sim.cli.output import AsJson, Overrides, print_json, stdout
+from flmarket_sim.cli.output import (
+    AsJson,
+    Overrides,
+    print_json,
+    print_regime_notes,
+    print_text,
+    stdout,
+)
 
 
 def evaluate(
@@ -54,13 +61,14 @@ def evaluate(
     from flmarket_sim.scenario.scenario_file import load_scenario
     from flmarket_sim.studies.evaluation import evaluate, evaluation_tasks, scores
 
-    for auction in auctions:
-        named(auction)
+    mechanisms = [named(auction) for auction in auctions]
     aggregation.create(rule)
     market = load_scenario(scenario, overrides or ())
     factors = report.factors(budgets)
     distinct = list(dict.fromkeys(auctions))
     tasks = evaluation_tasks(distinct, market, factors, profiles, rule, regret, seed)
+    counted = tasks[0].error
+    print_regime_notes(mechanisms, counted.error())
     crew = crew_from(workers, cluster, cluster_options, cluster_wait)
     with task_results("evaluate", tasks, evaluate, crew) as results:
         rows = scores(tasks, results)
@@ -70,3 +78,4 @@ def evaluate(
             print_json([score.as_dict() for score in rows])
         else:
             stdout.print(report.table(rows))
+            print_text(counted.sentence())

@@ -38,8 +38,7 @@ def list_(
 
 def _described(known: PluginKind, name: str) -> dict[str, str]:
     cls = known.get(name)
-    skip = 2 if known is registry.models else 0
-    options = options_model(cls, skip).model_fields
+    options = options_model(cls, known.facts).model_fields
     row = {"name": name, "about": known.describe(name), "options": ", ".join(options)}
     if known is registry.auctions:
         row["guarantees"] = ", ".join(

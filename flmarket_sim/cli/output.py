@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from flmarket_sim.aggregation.market_error import MarketError
+    from flmarket_sim.auctions.auction import Auction
 
 SPEED_OVER = 4 * 3600.0  # seconds of steps from which the time left is estimated
 stdout, stderr = Console(), Console(stderr=True)
@@ -59,6 +63,15 @@ def print_text(text: object) -> None:
 def print_note(text: object) -> None:
     """A line of plain text on stderr, neither wrapped nor coloured."""
     stderr.print(str(text), highlight=False, markup=False, soft_wrap=True)
+
+
+def print_regime_notes(auctions: Iterable[Auction], error: MarketError) -> None:
+    """A line on stderr for each learned auction that was trained for another regime."""
+    from flmarket_sim.auctions.learned.regime import regime_note
+
+    for note in dict.fromkeys(regime_note(auction, error) for auction in auctions):
+        if note is not None:
+            print_note(note)
 
 
 def cores() -> int:

@@ -15,7 +15,14 @@ from flmarket_sim.cli.crew import (
     crew_from,
     task_results,
 )
-from flmarket_sim.cli.output import AsJson, Overrides, print_json, print_text, stdout
+from flmarket_sim.cli.output import (
+    AsJson,
+    Overrides,
+    print_json,
+    print_regime_notes,
+    print_text,
+    stdout,
+)
 from flmarket_sim.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,21 +57,25 @@ def probe(
     from flmarket_sim.auctions import named
     from flmarket_sim.auctions.auction import check_budget
     from flmarket_sim.owners.population import draw_markets
+    from flmarket_sim.perturbation.scenario_error import error_settings
     from flmarket_sim.report.evaluation_table import factors
     from flmarket_sim.scenario.scenario_file import load_scenario
     from flmarket_sim.strategy.probe_file import write_probe
     from flmarket_sim.strategy.search_effort import effort_of
     from flmarket_sim.studies.probe_tasks import merged_probe, probe_tasks, search_markets
 
-    named(auction)
+    mechanism = named(auction)
     effort_of(effort)
     if out is not None and out.is_dir():
         raise InputError(f"{out} is a directory; --out names a Parquet file")
     market = load_scenario(scenario, overrides or ())
-    levels = market.market.levels
+    levels, counted = market.market.levels, error_settings(market)
+    print_regime_notes([mechanism], counted.error())
     truth, factor = draw_markets(market, profiles, factors(budgets), seed)
     money = check_budget(truth.bids(levels), factor * truth.total_value())
-    tasks = probe_tasks(auction, truth, money, seed=seed, effort=effort, levels=levels)
+    tasks = probe_tasks(
+        auction, truth, money, seed=seed, effort=effort, levels=levels, error=counted
+    )
     crew = crew_from(workers, cluster, cluster_options, cluster_wait)
     facts = {
         "auction": auction,
@@ -73,7 +84,9 @@ def probe(
         "effort": effort,
     }
     with task_results("probe", tasks, search_markets, crew, "chunks of markets") as results:
-        probe = merged_probe(auction, truth, money, results, seed=seed, levels=levels)
+        probe = merged_probe(
+            auction, truth, money, results, seed=seed, levels=levels, error=counted
+        )
         if out is not None:
             write_probe(probe, out, facts)
         _print(probe, facts, None if budgets == "uniform" else factor, out, as_json)

@@ -4,6 +4,8 @@ RUN/models/buyer-0/rounds-00012.safetensors
     parameters  (D,) the first buyer's model after 12 rounds: round 12 of the log begins with it
     gradient    (D,) what was delivered in the last of these rounds, which is round 11 of the log;
                 not there before the first round, nor after a round without a gradient
+    average     (D,) the mean of her models that was evaluated, where the scenario averages them
+                ([model] averaging); not there before the first round
 
 The SHA-256 of every file is in run.json, under `models`. A run that is still going on, or was
 killed, has files without hashes.
@@ -37,12 +39,19 @@ class KeptModel:
 
     parameters  (D,) as `BuyerModel` takes them: flat, in the model's own order
     gradient    (D,) delivered in the last of these rounds; None if there was none
+    average     (D,) the mean of her models so far; None if they are not averaged
     """
 
     buyer: str
     rounds: int
     parameters: Floats
     gradient: Floats | None
+    average: Floats | None = None
+
+    @property
+    def evaluated(self) -> Floats:
+        """(D,) the parameters that `loss` and `accuracy` of the log are of."""
+        return self.parameters if self.average is None else self.average
 
     def __repr__(self) -> str:
         size = f"{len(self.parameters):,} parameters"
@@ -126,15 +135,19 @@ def model_path(run: str | os.PathLike[str], buyer: int, rounds: int) -> Path:
     return Path(run) / FOLDER / f"buyer-{buyer}" / f"rounds-{rounds:05d}.safetensors"
 
 
-def encoded(buyer: str, rounds: int, parameters: Floats, gradient: Floats | None) -> bytes:
+def encoded(model: KeptModel) -> bytes:
     """The content of a file; the same model gives the same bytes."""
     from safetensors.numpy import save
 
-    tensors = {"parameters": parameters} | ({} if gradient is None else {"gradient": gradient})
-    facts = json.dumps({"buyer": buyer, "rounds": rounds}, sort_keys=True)
+    tensors = {"parameters": model.parameters, "gradient": model.gradient, "average": model.average}
+    facts = json.dumps({"buyer": model.buyer, "rounds": model.rounds}, sort_keys=True)
     return bytes(
         save(
-            {name: np.ascontiguousarray(tensor, "<f8") for name, tensor in tensors.items()},
+            {
+                name: np.ascontiguousarray(tensor, "<f8")
+                for name, tensor in tensors.items()
+                if tensor is not None
+            },
             metadata={"flmarket": facts},
         )
     )
@@ -154,7 +167,8 @@ def _files(run: str | os.PathLike[str], buyer: int) -> Iterator[tuple[int, None]
             yield int(number), None
 
 
-def _read(path: Path, digest: str | None) -> tuple[Floats, Floats | None]:
+def _read(path: Path, digest: str | None) -> tuple[Floats, Floats | None, Floats | None]:
+    """Parameters, gradient and average of a file."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
@@ -168,10 +182,11 @@ def _read(path: Path, digest: str | None) -> tuple[Floats, Floats | None]:
         raise InputError(f"{path} is damaged: it does not have the hash that run.json has of it")
     try:
         tensors: dict[str, Any] = load(content)
-        parameters, gradient = tensors["parameters"], tensors.get("gradient")
-        for tensor in (parameters, parameters if gradient is None else gradient):
+        parameters = tensors["parameters"]
+        gradient, average = tensors.get("gradient"), tensors.get("average")
+        for tensor in (one for one in (parameters, gradient, average) if one is not None):
             if tensor.dtype != np.float64 or tensor.shape != (parameters.size,):
                 raise ValueError(f"a tensor of {tensor.dtype} {tensor.shape}")
     except (SafetensorError, KeyError, ValueError, TypeError, OverflowError) as error:
         raise InputError(f"{path} does not hold a model: {shortened(str(error))}") from None
-    return parameters, gradient
+    return parameters, gradient, average

@@ -17,7 +17,8 @@ from flmarket_sim.errors import InputError, shown
 from flmarket_sim.eventlog.journal import journals, read_journal
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS, arrow_schema
 from flmarket_sim.eventlog.tables import NEEDED, table_schema
-from flmarket_sim.scenario.model import Scenario, as_it_was_meant, without_nulls
+from flmarket_sim.scenario.later_keys import as_it_was_meant
+from flmarket_sim.scenario.model import Scenario, without_nulls
 from flmarket_sim.scenario.scenario_file import build_scenario
 from flmarket_sim.storage.untrusted_files import read_json, read_parquet, require_columns
 

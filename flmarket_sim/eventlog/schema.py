@@ -60,7 +60,7 @@ class DropoutReason(IntEnum):
 
 
 class ErrorKind(IntEnum):
-    """What an error bound is a bound of (docs/theory.md, section 6)."""
+    """What an error bound is a bound of (docs/theory.md, section 7)."""
 
     VECTOR = 0
     COORDINATE = 1
@@ -212,9 +212,17 @@ class UpdateRecord(Record, kind="update", parties=BUYER_TO_BUYER):
     """The buyer takes a step with the gradient, and sometimes evaluates her model."""
 
     valid: Booleans = column(BOOL, BOTH, "whether the model moved")
-    loss: Reals = column(F64, BOTH, "mean test loss; null where not evaluated")
-    accuracy: Reals = column(F64, BOTH, "test accuracy; null where not evaluated")
+    loss: Reals = column(
+        F64,
+        BOTH,
+        "mean test loss of the model, or of the mean of the models so far where the scenario "
+        "averages them (`[model] averaging`); null where not evaluated",
+    )
+    accuracy: Reals = column(F64, BOTH, "test accuracy of the same model; null where not evaluated")
     recall: Lists = column(LIST, BOTH, "test recall of each class; null where not evaluated")
+    balanced_accuracy: Reals = column(
+        F64, BOTH, "mean recall of the classes with test records; null where not evaluated"
+    )
 
 
 class LateRecord(Record, kind="late", parties=OWNER_TO_BROKER):
@@ -257,6 +265,7 @@ class RoundRecord(Record, kind="round", parties=BUYER_TO_BUYER):
     error_kind: Integers = column(I8, BOTH, "as in delivery", labels(ErrorKind))
     vector_bound: Reals = column(F64, BOTH, "as in delivery")
     coordinate_bound: Reals = column(F64, BOTH, "as in delivery")
+    balanced_accuracy: Reals = column(F64, BOTH, "as in update")
 
 
 class CounterfactualRecord(Record, kind="counterfactual", parties=OWNER_TO_BROKER):

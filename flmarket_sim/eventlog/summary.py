@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from flmarket_sim.eventlog.behaviour_earnings import earnings
 from flmarket_sim.eventlog.reader import read_events, read_ledger, read_run
 from flmarket_sim.eventlog.totals import ADDED, totals_of_table
+from flmarket_sim.scenario.later_keys import as_it_was_meant
 
 
 def summarise(run: str | os.PathLike[str]) -> dict[str, Any]:
@@ -38,6 +39,8 @@ def summarise(run: str | os.PathLike[str]) -> dict[str, Any]:
             name: totals_of_table(own) for name in buyers if len(own := of_buyer(rounds, name))
         },
         "models": models_of(info["scenario"]),
+        "error": errors_of(info["scenario"]),
+        "notes": info.get("notes", []),
         "behaviours": earnings(run) if info["scenario"]["owners"].get("behaviours") else {},
     }
 
@@ -48,8 +51,16 @@ def models_of(scenario: dict[str, Any]) -> dict[str, str]:
     return {buyer["name"]: _described(buyer.get("model") or scenario["model"]) for buyer in buyers}
 
 
+def errors_of(scenario: dict[str, Any]) -> dict[str, str]:
+    """Which error each buyer's bound is of: "vector" or "coordinate"."""
+    tables = as_it_was_meant(scenario)
+    buyers = tables["buyers"] or [{"name": "buyer"}]
+    common = tables["aggregation"]
+    return {buyer["name"]: str((buyer.get("aggregation") or common)["error"]) for buyer in buyers}
+
+
 def _described(model: dict[str, Any]) -> str:
-    common = ("name", "learning_rate", "evaluate_every")
+    common = ("name", "learning_rate", "optimizer", "schedule", "averaging", "evaluate_every")
     options = [f"{key} = {value}" for key, value in model.items() if key not in common]
     return f"{model['name']} ({', '.join(options)})" if options else str(model["name"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ def write_models(
 
     `messages` are the events with which parameters reach her role. A round r of a buyer begins with
     her model after r rounds, so that is the model in the messages of round r. An owner is not sent
-    the gradient that led to a model.
+    the gradient that led to a model, and nobody is sent the mean of a buyer's models.
     """
     sent, numbers = _received(viewer, messages), buyer_names(read_run(run), run)
     written: dict[str, dict[str, str]] = {}
@@ -39,7 +40,9 @@ def write_models(
         own = viewer.role == Role.BUYER and viewer.number == buyer_id(index)
         if own or (kept.buyer, kept.rounds) in sent:
             gradient = kept.gradient if viewer.role in SEES_DELIVERED_GRADIENT else None
-            content = encoded(kept.buyer, kept.rounds, kept.parameters, gradient)
+            content = encoded(
+                replace(kept, gradient=gradient, average=kept.average if own else None)
+            )
             write_model(model_path(view, index, kept.rounds), content)
             hashes = written.setdefault(kept.buyer, {})
             hashes[str(kept.rounds)] = hashlib.sha256(content).hexdigest()

@@ -43,6 +43,9 @@ class Bank:
         ),
     )
 
+    def shape(self) -> tuple[int, int]:
+        return 51, len(TRAIN_COUNTS)
+
     def class_counts(self, streams: Streams) -> NDArray[np.int64]:
         return np.array(TRAIN_COUNTS)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.learning.dataset import Dataset
@@ -25,6 +26,11 @@ class Evaluation:
     loss: float
     accuracy: float
     recall: Floats
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """The mean recall of the classes that have test records."""
+        return float(np.nanmean(self.recall))
 
 
 class BuyerModel(Protocol):
@@ -53,26 +59,40 @@ class DrawnStart(Protocol):
         ...
 
 
+@runtime_checkable
+class TrainsLocally(Protocol):
+    """An optional ability of a model: gradients of owners who each have a model of their own."""
+
+    def gradients_of_each(self, models: Floats, x: Any, y: Ints, weight: Floats) -> Floats:
+        """(n, D) gradients of n owners, each at her own parameters of `models` (n, D).
+
+        Owner i has b records: features x[i] (b, features), classes y[i] (b,), and weights
+        weight[i] (b,) of their losses. Weights sum to 1; a record of weight 0 is not hers.
+        """
+        ...
+
+
 class NoModel:
     """A market without learning: auctions, payments and error bounds only.
 
-    `dimension` is the number of coordinates that a gradient would have, for the error bound.
+    `dimension` is the number of coordinates that a gradient would have; error bounds of whole
+    gradients depend on it.
     """
 
     name = "none"
 
-    def __init__(self, features: int, classes: int, dimension: int = 1) -> None:
-        """Takes the shape of the data as every model does, and ignores it."""
+    def __init__(
+        self, features: int, classes: int, dimension: Annotated[int, Field(ge=1)] = 1
+    ) -> None:
+        """Takes the arguments of every model; features and classes do not matter."""
         if dimension < 1:
-            raise InputError(f"dimension must be at least 1 (got {dimension})")
+            raise InputError(f"model 'none': dimension must be at least 1, got {dimension}")
         self.dimension = dimension
 
 
 def gradient_dimension(spec: Model, model: BuyerModel | None) -> int:
     """D: the coordinates of a gradient of this model; without learning what the scenario says."""
-    if model is not None:
-        return model.dimension
-    return NoModel(1, 1, **spec.options).dimension
+    return NoModel(1, 1, **spec.options).dimension if model is None else model.dimension
 
 
 def create_model(spec: Model, data: Dataset, streams: Streams, buyer: int) -> BuyerModel:
@@ -81,8 +101,14 @@ def create_model(spec: Model, data: Dataset, streams: Streams, buyer: int) -> Bu
     Both are built as Class(features, classes, **options). A random start depends on the scenario's
     seed and the number of the buyer.
     """
+    return build_model(spec, data.train_x.shape[1], len(data.classes), streams, buyer)
+
+
+def build_model(
+    spec: Model, features: int, classes: int, streams: Streams, buyer: int
+) -> BuyerModel:
+    """The model of a scenario for data of this shape; see `create_model`."""
     cls = registry.models.get(spec.name)
-    features, classes = data.train_x.shape[1], len(data.classes)
     if ":" not in spec.name:
         built: BuyerModel = cls(features, classes, **spec.options)
         if isinstance(built, DrawnStart):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,15 @@ class DatasetSource(Protocol):
     def class_counts(self, streams: Streams) -> NDArray[np.int64]: ...
 
     def load(self, streams: Streams) -> Dataset: ...
+
+
+@runtime_checkable
+class KnownShape(Protocol):
+    """An optional ability of a data set: its shape is known without its data."""
+
+    def shape(self) -> tuple[int, int]:
+        """The number of features and the number of classes."""
+        ...
 
 
 def load_data(scenario: Scenario) -> Dataset:

@@ -19,6 +19,9 @@ class Digits:
 
     name = "digits"
 
+    def shape(self) -> tuple[int, int]:
+        return 64, 10
+
     def class_counts(self, streams: Streams) -> NDArray[np.int64]:
         return np.bincount(self.load(streams).train_y)
 

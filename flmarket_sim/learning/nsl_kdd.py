@@ -47,6 +47,9 @@ class NslKdd:
         ),
     )
 
+    def shape(self) -> tuple[int, int]:
+        return 122, len(CLASSES)
+
     def class_counts(self, streams: Streams) -> NDArray[np.int64]:
         return np.array(TRAIN_COUNTS)
 

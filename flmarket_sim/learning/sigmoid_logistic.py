@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flmarket_sim.learning.buyer_model import Floats, Ints
+from flmarket_sim.learning.buyer_model import Ints
 from flmarket_sim.learning.dataset import Features
 from flmarket_sim.learning.logistic import Logistic, Start, softmax_residual
 
@@ -24,17 +24,19 @@ class SigmoidLogistic(Logistic):
     def __init__(self, features: int, classes: int, start: Start = "random") -> None:
         super().__init__(features, classes, start)
 
-    def _scores(self, parameters: Floats, x: Features) -> Features:
-        """(classes, records) the sigmoids, as (1 + tanh(logits / 2)) / 2, which cannot overflow."""
-        scores = self._logits(parameters, x)
-        scores *= 0.5
-        np.tanh(scores, out=scores)
-        scores += 1.0
-        scores *= 0.5
-        return scores
+    def _scores(self, logits: Features) -> Features:
+        """(classes, records) the sigmoids, as (1 + tanh(logits / 2)) / 2, which cannot overflow.
 
-    def _residual(self, parameters: Floats, x: Features, labels: Ints) -> Features:
-        sigmoids = self._scores(parameters, x)
+        They are written over the logits.
+        """
+        logits *= 0.5
+        np.tanh(logits, out=logits)
+        logits += 1.0
+        logits *= 0.5
+        return logits
+
+    def _slope(self, logits: Features, labels: Ints) -> Features:
+        sigmoids = self._scores(logits)
         slope = sigmoids * (1.0 - sigmoids)
         slope *= softmax_residual(sigmoids, labels)
         return slope

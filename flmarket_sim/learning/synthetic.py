@@ -41,6 +41,9 @@ class Synthetic:
         self.records, self.features, self.classes = records, features, classes
         self.skew, self.separation, self.test_records = skew, separation, test_records
 
+    def shape(self) -> tuple[int, int]:
+        return self.features, self.classes
+
     def class_counts(self, streams: Streams) -> NDArray[np.int64]:
         return 1 + whole_shares(self._frequencies(), self.records - self.classes)
 

@@ -10,7 +10,7 @@ from torch.func import functional_call, grad, vmap
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.learning.buyer_model import Evaluation, Floats, Ints, evaluation
-from flmarket_sim.learning.dataset import Dataset
+from flmarket_sim.learning.dataset import Dataset, Features
 from flmarket_sim.threads import one_torch_thread
 
 ELEMENTS = 2**23  # most inputs, parameters or activations in one vectorised call
@@ -48,6 +48,7 @@ class TorchModel:
         # about as many activations as a record has inside the model
         self.width = max(features, self.dimension // features)
         self._gradient = vmap(grad(self._loss), in_dims=(None, 0, 0, 0), randomness="error")
+        self._gradient_of_each = vmap(grad(self._loss), in_dims=(0, 0, 0, 0), randomness="error")
         self._try_out(features)
 
     def _try_out(self, features: int) -> None:
@@ -81,6 +82,16 @@ class TorchModel:
         with one_torch_thread():
             return self._gradients(parameters, data, rows, sizes)
 
+    def gradients_of_each(self, models: Floats, x: Features, y: Ints, weight: Floats) -> Floats:
+        with one_torch_thread():
+            gradient = self._gradient_of_each(
+                self._named(models),
+                torch.from_numpy(x.astype(np.float64)),
+                torch.from_numpy(y),
+                torch.from_numpy(weight),
+            )
+            return self._flat(gradient, len(models))
+
     def evaluate(self, parameters: Floats, data: Dataset) -> Evaluation:
         with one_torch_thread():
             return self._evaluate(parameters, data)
@@ -106,9 +117,7 @@ class TorchModel:
                 x = torch.from_numpy(data.train_x[places].astype(np.float64))
                 y = torch.from_numpy(data.train_y[places])
                 gradient = self._gradient(named, x, y, weight)
-                result[group] = torch.cat(
-                    [gradient[name].reshape(len(group), -1) for name in self.named], dim=1
-                ).numpy()
+                result[group] = self._flat(gradient, len(group))
         return result
 
     def _evaluate(self, parameters: Floats, data: Dataset) -> Evaluation:
@@ -132,10 +141,17 @@ class TorchModel:
         logits = functional_call(self.module, named, (x,))
         return (torch.nn.functional.cross_entropy(logits, y, reduction="none") * weight).sum()
 
+    def _flat(self, gradient: dict[str, torch.Tensor], count: int) -> Floats:
+        """(count, D) gradients of so many owners, in the order of the parameters."""
+        parts = [gradient[name].reshape(count, -1) for name in self.named]
+        flat: Floats = torch.cat(parts, dim=1).numpy()
+        return flat
+
     def _named(self, parameters: Floats) -> dict[str, torch.Tensor]:
+        """Parameters (D,) of one model, or (n, D) of several, in the shapes of the module."""
         flat = torch.from_numpy(np.ascontiguousarray(parameters))
-        parts = torch.split(flat, [p.numel() for p in self.named.values()])
+        parts = torch.split(flat, [p.numel() for p in self.named.values()], dim=-1)
         return {
-            name: part.view(p.shape)
+            name: part.reshape(*flat.shape[:-1], *p.shape)
             for (name, p), part in zip(self.named.items(), parts, strict=True)
         }

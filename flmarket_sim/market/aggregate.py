@@ -9,13 +9,16 @@ from numpy.typing import NDArray
 
 from flmarket_sim import aggregation
 from flmarket_sim.aggregation.error_bound import error_bound_in
-from flmarket_sim.aggregation.market_error import MarketError
+from flmarket_sim.aggregation.market_error import MarketError, coordinate_error
 from flmarket_sim.aggregation.rule import check_weights, weights_in
 from flmarket_sim.aggregation.weighted_sum import weighted_sum
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog.schema import ErrorKind
 from flmarket_sim.market.cohort import Cohort
 from flmarket_sim.market.messages import Bounds, GradientMessage, Offers
+from flmarket_sim.market.world import World
+from flmarket_sim.perturbation.perturbation import vector_error
+from flmarket_sim.scenario.model import ResolvedBuyer
 
 Floats = NDArray[np.float64]
 
@@ -68,6 +71,16 @@ class ErrorReadings:
             vector_bound=float(of_vector.total[0]),
             coordinate_bound=float(of_coordinate.total[0]),
         )
+
+
+def error_readings(world: World, index: int, buyer: ResolvedBuyer, dimension: int) -> ErrorReadings:
+    """The errors of a buyer's market, whose gradients have `dimension` coordinates."""
+    clip, perturbation = world.scenario.privacy.clip, world.randomisers[index].perturbation
+    return ErrorReadings(
+        vector=vector_error(perturbation, dimension, clip),
+        coordinate=coordinate_error(clip),
+        kind=ErrorKind[buyer.aggregation.error.upper()],
+    )
 
 
 def aggregate(

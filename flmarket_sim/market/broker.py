@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 from simpy.events import Event
 
 from flmarket_sim import aggregation, auctions
-from flmarket_sim.aggregation.market_error import coordinate_error
-from flmarket_sim.auctions.auction import Outcome, SellsInTurn, check_outcome
+from flmarket_sim.auctions.auction import Outcome, SellsInTurn, auction_in, check_outcome
+from flmarket_sim.auctions.learned.regime import regime_note
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog import BROKER, buyer_id
 from flmarket_sim.eventlog.schema import (
     AllocationRecord,
     AnnouncementRecord,
     DeliveryRecord,
-    ErrorKind,
     LateMessage,
     LateRecord,
     ModelRecord,
@@ -26,7 +25,7 @@ from flmarket_sim.eventlog.schema import (
     WeightRecord,
 )
 from flmarket_sim.learning.buyer_model import gradient_dimension
-from flmarket_sim.market.aggregate import Aggregate, ErrorReadings, aggregate
+from flmarket_sim.market.aggregate import Aggregate, aggregate, error_readings
 from flmarket_sim.market.behaviour_feedback import give_feedback
 from flmarket_sim.market.bills import Bill
 from flmarket_sim.market.cohort import Cohort
@@ -48,7 +47,6 @@ from flmarket_sim.market.owner import owner
 from flmarket_sim.market.sale_in_turn import sell_in_turn
 from flmarket_sim.market.world import Observation, World
 from flmarket_sim.owners.bids import BidBatch
-from flmarket_sim.perturbation.perturbation import vector_error
 from flmarket_sim.randomness import Purpose
 from flmarket_sim.scenario.model import ResolvedBuyer
 
@@ -61,16 +59,14 @@ class Broker:
 
     def __init__(self, world: World, index: int, buyer: ResolvedBuyer, model: Any) -> None:
         self.world, self.index, self.model = world, index, model
-        self.auction = auctions.create(buyer.auction.name, **buyer.auction.options)
-        self.in_turn = self.auction if isinstance(self.auction, SellsInTurn) else None
         self.rule = aggregation.create(buyer.aggregation.name, **buyer.aggregation.options)
-        dimension = gradient_dimension(buyer.model, model)
-        clip, perturbation = world.scenario.privacy.clip, world.randomisers[index].perturbation
-        self.errors = ErrorReadings(
-            vector=vector_error(perturbation, dimension, clip),
-            coordinate=coordinate_error(clip),
-            kind=ErrorKind[buyer.aggregation.error.upper()],
-        )
+        self.errors = error_readings(world, index, buyer, gradient_dimension(buyer.model, model))
+        made = auctions.create(buyer.auction.name, **buyer.auction.options)
+        self.auction = auction_in(made, self.errors.chosen)
+        self.in_turn = self.auction if isinstance(self.auction, SellsInTurn) else None
+        note = regime_note(made, self.errors.chosen)
+        if note is not None and note not in world.notes:
+            world.notes.append(note)
 
     def receive(self, arrival: Event) -> None:
         """Callback of an announcement's arrival."""

@@ -1,4 +1,4 @@
-"""The buyer: announces a budget, pays for the gradient, and takes a step with it (FedSGD)."""
+"""The buyer: announces a budget, pays for the gradient, and takes a step with it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from flmarket_sim.eventlog.schema import (
     RoundRecord,
     UpdateRecord,
 )
-from flmarket_sim.learning.buyer_model import BuyerModel, Evaluation, require_finite
+from flmarket_sim.learning.buyer_model import BuyerModel, Evaluation
+from flmarket_sim.learning.learner import Learner
 from flmarket_sim.market.broker import Broker
 from flmarket_sim.market.mail import Letter
 from flmarket_sim.market.messages import Announcement, DeliveryMessage, Payment
@@ -30,8 +31,9 @@ Floats = NDArray[np.float64]
 class Buyer:
     """One buyer and her model.
 
-    `model` is None in a market without learning; `done` counts her finished rounds. At the end of
-    each, `after_round` is called with the buyer and the delivered gradient.
+    `learner` is the model that she trains, None in a market without learning; `done` counts her
+    finished rounds. At the end of each, `after_round` is called with the buyer and the delivered
+    gradient.
     """
 
     def __init__(
@@ -43,10 +45,17 @@ class Buyer:
         broker: Broker,
         after_round: AfterRound,
     ) -> None:
-        self.world, self.index, self.spec, self.model = world, index, spec, model
+        self.world, self.index, self.spec = world, index, spec
         self.broker, self.after_round = broker, after_round
-        self.parameters: Floats | None = None if model is None else model.initial()
+        self.learner: Learner | None = None
+        if model is not None:
+            self.learner = Learner(spec.name, spec.model, model, world.scenario.rounds)
         self.done = 0
+
+    @property
+    def parameters(self) -> Floats | None:
+        """(D,) the latest parameters of her model."""
+        return None if self.learner is None else self.learner.parameters
 
     def buy(self) -> Generator[Event, Any, None]:
         """Buys in all rounds that are not done yet, one after the other."""
@@ -65,22 +74,17 @@ class Buyer:
             if delivery.counts.delivered:
                 self._log(PaymentRecord(amount=delivery.owed), number)
                 delivery.reply.send(Payment(delivery.owed), payment_delay)
-            self._step(delivery.gradient)
+            if self.learner is not None:
+                self.learner.end_round(number, delivery.gradient)
             self._log_round(number, started, budget, delivery)
             self.done = number + 1
             self.after_round(self, delivery.gradient)
 
-    def _step(self, gradient: Floats | None) -> None:
-        if gradient is not None and self.parameters is not None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                self.parameters = self.parameters - self.spec.model.learning_rate * gradient
-            require_finite(f"the model of buyer {self.spec.name!r}", self.parameters)
-
     def _evaluate(self, number: int) -> Evaluation | None:
         due = self.spec.model.evaluated(number, self.world.scenario.rounds)
-        if self.model is None or self.parameters is None or self.world.data is None or not due:
+        if self.learner is None or self.world.data is None or not due:
             return None
-        return self.model.evaluate(self.parameters, self.world.data)
+        return self.learner.evaluate(self.world.data)
 
     def _log_round(
         self, number: int, started: float, budget: float, delivery: DeliveryMessage
@@ -90,9 +94,12 @@ class Buyer:
         loss = None if evaluation is None else evaluation.loss
         accuracy = None if evaluation is None else evaluation.accuracy
         recall = None if evaluation is None else evaluation.recall.tolist()
+        balanced = None if evaluation is None else evaluation.balanced_accuracy
         valid = delivery.counts.delivered > 0
         truth, counts = self.world.observed[self.index], delivery.counts
-        update = UpdateRecord(valid=valid, loss=loss, accuracy=accuracy, recall=recall)
+        update = UpdateRecord(
+            valid=valid, loss=loss, accuracy=accuracy, recall=recall, balanced_accuracy=balanced
+        )
         summary = RoundRecord(
             started=started,
             ended=now,
@@ -109,6 +116,7 @@ class Buyer:
             true_error=truth.true_error,
             loss=loss,
             accuracy=accuracy,
+            balanced_accuracy=balanced,
             bound_of_data=truth.bound_of_data,
             **delivery.bounds._asdict(),
         )

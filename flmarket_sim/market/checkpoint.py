@@ -27,7 +27,7 @@ from flmarket_sim.market.world import World
 from flmarket_sim.storage.atomic_files import disk_error, write_whole
 from flmarket_sim.strategy.behaviours.behaviour import ResumableBehaviour
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 NAME = "checkpoint.npz"
 SECONDS = 5.0
 SHARE = 0.02  # the largest part of a run's time that goes into checkpoints
@@ -69,7 +69,7 @@ class DueBill(Stored):
 class Facts(Stored):
     """Simulated time, finished rounds of each buyer, state of the log, and unpaid bills."""
 
-    format: Literal[1] = FORMAT
+    format: Literal[2] = FORMAT
     scenario_sha256: str
     time: Moment
     rounds: list[Count]
@@ -118,14 +118,17 @@ def can_be_saved(world: World, buyers: Sequence[Buyer]) -> bool:
     behaviours = [] if world.cast is None else world.cast.behaviours
     others: list[Any] = [world.delay]
     for buyer in buyers:
-        others += [
-            buyer.model,
-            getattr(buyer.model, "module", None),
-            buyer.broker.auction,
-            buyer.broker.rule,
-        ]
+        others += [*_learning(buyer), buyer.broker.auction, buyer.broker.rule]
     ours = all(one is None or _ours(one) for one in others)
     return ours and all(_ours(one) or isinstance(one, ResumableBehaviour) for one in behaviours)
+
+
+def _learning(buyer: Buyer) -> tuple[Any, ...]:
+    """Her model, and the schedule of her optimizer, which itself says what it remembers."""
+    if buyer.learner is None:
+        return ()
+    model = buyer.learner.model
+    return model, getattr(model, "module", None), buyer.learner.schedule
 
 
 def _ours(plugin: Any) -> bool:
@@ -154,8 +157,11 @@ def _take(
     )
     arrays: Arrays = {f"ledger {column}": getattr(world.ledger, column) for column in LEDGER}
     for buyer in buyers:
-        if buyer.parameters is not None:
-            arrays[f"parameters {buyer.index}"] = buyer.parameters
+        if buyer.learner is not None:
+            arrays |= {
+                f"learner {buyer.index} {key}": array
+                for key, array in buyer.learner.state().items()
+            }
         if keeper.models.keeps(buyer.index):
             arrays[f"models {buyer.index}"] = keeper.models.saved(buyer.index)
     for place, (_, bill) in enumerate(bills):
@@ -201,28 +207,26 @@ def restore(
             owned[:] = _like(owned, arrays[f"ledger {column}"])
         for buyer, done in zip(buyers, facts.rounds, strict=True):
             buyer.done = done
-            if buyer.parameters is not None:
-                buyer.parameters = _like(buyer.parameters, arrays[f"parameters {buyer.index}"])
+            if buyer.learner is not None:
+                buyer.learner.restore(_named(arrays, f"learner {buyer.index} "))
             if keeper.models.keeps(buyer.index):
                 hashes = arrays[f"models {buyer.index}"]
                 if lost := keeper.models.restore(buyer.index, done, hashes):
                     raise FlmarketError(f"{lost} is damaged or missing; delete it and {again}")
         for place, behaviour in enumerate([] if world.cast is None else world.cast.behaviours):
-            begin = f"behaviour {place} "
             if isinstance(behaviour, ResumableBehaviour):
-                behaviour.restore(
-                    {
-                        key.removeprefix(begin): a
-                        for key, a in arrays.items()
-                        if key.startswith(begin)
-                    }
-                )
+                behaviour.restore(_named(arrays, f"behaviour {place} "))
         for place, bill in enumerate(facts.bills):
             _expect(world, buyers, bill, *(arrays[f"bill {place} {column}"] for column in BILL))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise FlmarketError(
             f"{where / NAME} is damaged ({type(error).__name__}: {error}); {again}"
         ) from None
+
+
+def _named(arrays: Arrays, begin: str) -> Arrays:
+    """The arrays whose names begin so, by the rest of their names."""
+    return {key.removeprefix(begin): a for key, a in arrays.items() if key.startswith(begin)}
 
 
 def _like(known: NDArray[Any], stored: NDArray[Any]) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from flmarket_sim.eventlog import BROKER
 from flmarket_sim.eventlog.log import EventTable
 from flmarket_sim.eventlog.record import Record
 from flmarket_sim.eventlog.schema import DropoutReason, DropoutRecord, DropoutStage
+from flmarket_sim.learning.local_training import processed_records
 from flmarket_sim.market.cohort_gradients import CohortGradients
 from flmarket_sim.market.cohort_reports import PRESENT, make_reports
 from flmarket_sim.market.judgement import Judgement, judge
@@ -76,7 +77,8 @@ class Cohort:
         speed = world.population.records_per_second
         self.computing_seconds: list[float] | None = None
         if speed is not None:
-            self.computing_seconds = (self.records / speed[self.people]).tolist()
+            work = processed_records(world.scenario.learning, self.records)
+            self.computing_seconds = (work / speed[self.people]).tolist()
         self.choose: Callable[[int, Offer], None]
         self._judgement: Judgement | None = None
         self._gradients: CohortGradients | None = None

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.eventlog.schema import GradientRecord
+from flmarket_sim.learning.local_training import owner_updates
 from flmarket_sim.market.messages import Offers
 from flmarket_sim.owners.population import Population
 from flmarket_sim.perturbation.perturbation import AddsNoise, Perturbation, delta_of, message_bytes
@@ -40,7 +41,19 @@ class CohortGradients:
             misreports = cohort.misreports
             skipped = None if misreports is None else misreports.first_record[offers.slots]
             rows = records(world.population, cohort.people[offers.slots], sizes, skipped)
-            raw = cohort.model.gradients(parameters, world.data, rows, sizes)
+            assert world.data is not None
+            raw = owner_updates(
+                cohort.model,
+                world.scenario.learning,
+                parameters,
+                world.data,
+                rows,
+                sizes,
+                world.streams,
+                self.participants,
+                cohort.round,
+                cohort.buyer,
+            )
             losses = offers.privacy_loss.tolist()
             self.release = Release(raw, losses, perturbation, clip, noise)
             norms = self.release.norms

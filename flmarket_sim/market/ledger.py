@@ -36,7 +36,7 @@ class Ledger:
     @property
     def delta_sold(self) -> Floats:
         """The sum of the deltas of each owner's gradients: (sum of e, sum of delta) is valid."""
-        return self.gradients * self.delta
+        return np.asarray(self.gradients * self.delta, np.float64)
 
     def remaining(self, owners: Ints) -> Floats:
         """The privacy loss that each of these owners may still promise."""

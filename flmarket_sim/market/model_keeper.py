@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.errors import FlmarketError
-from flmarket_sim.eventlog.model_files import encoded, model_path, write_model
+from flmarket_sim.eventlog.model_files import KeptModel, encoded, model_path, write_model
 from flmarket_sim.eventlog.parquet_log import ADVICE, OTHERWISE
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import disk_error
@@ -48,9 +48,17 @@ class ModelKeeper:
             or model.evaluated(rounds, total)
         )
 
-    def keep(self, buyer: int, rounds: int, parameters: Floats, gradient: Floats | None) -> None:
+    def keep(
+        self,
+        buyer: int,
+        rounds: int,
+        parameters: Floats,
+        gradient: Floats | None,
+        average: Floats | None = None,
+    ) -> None:
         """Writes a model. A resumed run may find its file, which must be the same."""
-        content = encoded(self.buyers[buyer].name, rounds, parameters, gradient)
+        name = self.buyers[buyer].name
+        content = encoded(KeptModel(name, rounds, parameters, gradient, average))
         path = model_path(self.run, buyer, rounds)
         try:
             if not path.exists():

@@ -141,11 +141,14 @@ class RunFolder:
                 "resume again"
             )
 
-    def finish(self, ledger: Ledger, log: ParquetLog, models: ModelKeeper) -> dict[str, Any]:
+    def finish(
+        self, ledger: Ledger, log: ParquetLog, models: ModelKeeper, notes: list[str]
+    ) -> dict[str, Any]:
         """Completes the run: afterwards its directory has results only."""
         write_parquet(self.path / "ledger.parquet", ledger_table(ledger))
         log.close()
         self.info |= {"outcome": "finished", "log": log.summary()} | _kept(models)
+        self.info |= {"notes": notes} if notes else {}
         self.info["wall_seconds"] = self._seconds()
         _write_json(self.path / "run.json", self.info)
         self.tidy()

@@ -93,7 +93,7 @@ def _carry_out(
             world = build_world(scenario, log, data, 0.0 if start is None else start.facts.time)
             folder.write_owners(world.population, world.cast, scenario.log.records)
             simulate(world, progress, Checkpoints(log, models), start)
-        folder.finish(world.ledger, log, models)
+        folder.finish(world.ledger, log, models, world.notes)
         return Run(folder.path)
     except BaseException as error:
         folder.stop(log, error, models)
@@ -159,8 +159,9 @@ def simulate(
         if ended or ((world.log.due or keeps) and failing(world.env)):
             return
         try:
-            if keeps and models is not None and buyer.parameters is not None:
-                models.keep(buyer.index, buyer.done, buyer.parameters, gradient)
+            if keeps and models is not None and (learner := buyer.learner) is not None:
+                kept = (learner.parameters, gradient, learner.average)
+                models.keep(buyer.index, buyer.done, *kept)
             world.log.flush()
             world.ledger.settle()
             stop = interrupted()

@@ -53,6 +53,7 @@ class World:
     bills     by buyer and round, what is not paid yet
     cast      which owners have a behaviour; None if there are no behaviours
     randomisers  by buyer, how gradients are made private
+    notes     sentences about the market that its users should read
     """
 
     scenario: Scenario
@@ -68,6 +69,7 @@ class World:
     cast: Cast | None = field(init=False)
     observed: dict[int, Observation] = field(default_factory=dict)
     bills: dict[tuple[int, int], Bill] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         spec = self.scenario.market.delay

@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim import aggregation
-from flmarket_sim.auctions.auction import records_sold
+from flmarket_sim.aggregation.error_bound import error_bound_in
+from flmarket_sim.aggregation.rule import weights_in
+from flmarket_sim.auctions.auction import auction_in, records_sold
 from flmarket_sim.auctions.first_best import first_best
 from flmarket_sim.owners.population import draw_profiles
 from flmarket_sim.paper.paper_market import PaperMarket, in_panels, rule_name
 from flmarket_sim.paper.paper_study import PaperStudy
+from flmarket_sim.perturbation.scenario_error import scenario_error
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import UNKNOWN, Estimate, estimate, share_estimate
 from flmarket_sim.studies.study import Count, Factors, Finding, Plot, Row, Work, spread
@@ -65,20 +68,20 @@ class ErrorByBudget(PaperStudy):
     def measure(scenario: Scenario, work: Work) -> list[Row]:
         """All auctions and rules in one market at one budget factor."""
         market, factor = PaperMarket.model_validate(work["market"]), work["factor"]
-        clip = scenario.privacy.clip
+        counted = scenario_error(scenario)
         truth = draw_profiles(market.of(scenario), work["profiles"], seed=scenario.seed + 1)
         population, budget = truth.population, factor * truth.total_value()
         bids = truth.bids(scenario.market.levels)
-        floor = first_best(truth, budget, clip).error_bound
+        floor = first_best(truth, budget, error=counted).error_bound
         place = {"budget_factor": factor, "profiles": len(floor)}
         rows: list[Row] = []
         errors: dict[tuple[str, str], Floats] = {}
         for name, rule in market.policies(work["auctions"], work["rules"], work["authors"]):
-            auction = market.auction(name, rule, work["authors"])
+            auction = auction_in(market.auction(name, rule, work["authors"]), counted)
             outcome = auction.decide(bids, budget, np.random.default_rng(scenario.seed))
             loss, size = outcome.privacy_loss, truth.data_size
-            weights = aggregation.create(rule).weights(loss, size, clip)
-            error = errors[name, rule] = aggregation.error_bound(weights, loss, size, clip)
+            weights = weights_in(aggregation.create(rule), loss, size, counted)
+            error = errors[name, rule] = error_bound_in(counted, weights, loss, size).total
             paid = outcome.payment.sum(axis=1) / budget
             cost = truth.value(loss, records_sold(outcome, bids)).sum(axis=1) / budget
             row: Row = {"market": market.name, "auction": name, "rule": rule} | place
@@ -93,7 +96,7 @@ class ErrorByBudget(PaperStudy):
         best |= spread("error_bound", estimate(floor, population))
         best |= {"capped_error": float(floor.mean()), "invalid_rate": 0.0}
         few = slice(0, BOUNDED)
-        gap = first_best(truth.take(few), budget[few], clip, bound=True).gap
+        gap = first_best(truth.take(few), budget[few], bound=True, error=counted).gap
         best |= {"gap": float(gap.mean()), "largest_gap": float(gap.max())}
         return rows + [best | {"rule": rule} for rule in work["rules"]]
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from flmarket_sim.auctions.auction import Differentiable
+from flmarket_sim.auctions.auction import Differentiable, auction_in
 from flmarket_sim.auctions.play import expected_utility, measured_against
 from flmarket_sim.paper.paper_market import BY_RULE, PUBLISHED, PaperMarket
 from flmarket_sim.paper.paper_study import PaperStudy
 from flmarket_sim.paper.published_attack import Attack, Floats
+from flmarket_sim.perturbation.scenario_error import scenario_error
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import estimate
 from flmarket_sim.strategy.probe import probe
@@ -107,7 +108,8 @@ class Guarantees(PaperStudy):
     @staticmethod
     def measure(scenario: Scenario, work: Work) -> list[Row]:
         market = PaperMarket.model_validate(work["market"])
-        auction = market.auction(work["auction"], work["rule"], work["authors"])
+        plain = market.auction(work["auction"], work["rule"], work["authors"])
+        auction: Any = auction_in(plain, scenario_error(scenario))
         truth, budget = draw(market.of(scenario), work["profiles"], seed=scenario.seed + 1)
         utility, cost = expected_utility(auction, truth, truth.bids(), budget)
         few = slice(0, work["probed"])

@@ -16,11 +16,14 @@ import numpy as np
 from pydantic import Field
 
 from flmarket_sim import aggregation, auctions
+from flmarket_sim.aggregation.error_bound import error_bound_in
+from flmarket_sim.aggregation.rule import weights_in
 from flmarket_sim.auctions.play import expected_utility, measured_against
 from flmarket_sim.errors import InputError
 from flmarket_sim.paper.paper_market import PaperMarket, PaperMarkets, file_identity
 from flmarket_sim.paper.published_attack import Attack
 from flmarket_sim.paper.verdicts import AUTHORS, OURS
+from flmarket_sim.perturbation.scenario_error import scenario_error
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import from_seeds
 from flmarket_sim.strategy.probe import probe
@@ -152,8 +155,9 @@ class Levels:
         bids = truth.bids(work["levels"])
         utility, cost = expected_utility(auction, truth, bids, budget)
         outcome = auction.decide(bids, budget, np.random.default_rng(instance))
-        weights = aggregation.create("opt-aggr").weights(outcome.privacy_loss, truth.data_size)
-        error = aggregation.error_bound(weights, outcome.privacy_loss, truth.data_size)
+        counted, loss = scenario_error(scenario), outcome.privacy_loss
+        weights = weights_in(aggregation.create("opt-aggr"), loss, truth.data_size, counted)
+        error = error_bound_in(counted, weights, loss, truth.data_size).total
         valid = np.isfinite(error)
         chance, _ = auction.expected(bids, budget)
         share = chance @ (np.arange(chance.shape[2]) / (chance.shape[2] - 1))

@@ -13,7 +13,8 @@ from flmarket_sim import auctions
 from flmarket_sim.errors import InputError
 from flmarket_sim.experiments.market_runs import changed
 from flmarket_sim.paper.published_files import FILES, instance_names, located
-from flmarket_sim.scenario.model import Part, Plugin, Scenario
+from flmarket_sim.scenario.model import Plugin, Scenario
+from flmarket_sim.scenario.part import Part
 
 LEARNED = ("regretnet", "m-regretnet", "dm-regretnet", "seq-price")
 BY_RULE = ("dm-regretnet",)  # trained for one aggregation rule or the other
@@ -36,7 +37,12 @@ class PaperMarket(Part):
     tested_on: Plugin | None = None
 
     def of(self, scenario: Scenario, **tables: Any) -> Scenario:
-        """The scenario with this market's partition, and with `tables` replaced."""
+        """The scenario with this market's partition, and with `tables` replaced.
+
+        Another aggregation rule bounds the error that the scenario's does.
+        """
+        if isinstance(rule := tables.get("aggregation"), dict):
+            tables["aggregation"] = {"error": scenario.aggregation.error} | rule
         return changed(scenario, owners__partition=self.partition.model_dump(), **tables)
 
     def auction_options(self, name: str, rule: str, authors: str | None = None) -> dict[str, Any]:

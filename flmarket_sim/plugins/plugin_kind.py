@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Mapping
 from importlib.metadata import entry_points
+from types import MappingProxyType
 from typing import Any
 
 import pydantic
@@ -18,14 +20,22 @@ class PluginKind:
 
     `builtin` maps names to "module:Class", imported on first use. Packages add their own through
     the entry-point group `group`. A name with a colon is itself a `module:Class`. `needs` are the
-    attributes that a class of this kind must have.
+    attributes that a class of this kind must have. A class is built as Class(*facts, **options),
+    where the first `facts` arguments are not options: a scenario does not name them. `unfit` has
+    names that people may expect, each with the reason why there is no such plug-in.
     """
 
     def __init__(
-        self, kind: str, builtin: dict[str, str], group: str, needs: tuple[str, ...] = ()
+        self,
+        kind: str,
+        builtin: dict[str, str],
+        group: str,
+        needs: tuple[str, ...] = (),
+        facts: int = 0,
+        unfit: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.kind = kind
-        self.needs = needs
+        self.needs, self.facts, self.unfit = needs, facts, unfit
         self._targets = dict(builtin)
         self._classes: dict[str, Any] = {}
         self._group = group
@@ -90,6 +100,8 @@ class PluginKind:
 
     def unknown(self, name: str) -> str:
         """The message about a name that no plug-in of this kind has."""
+        if name in self.unfit:
+            return f"{self.kind} {name!r} is of no use here: {self.unfit[name]}"
         hint, known = did_you_mean(name, self.names(), "."), ", ".join(self.names())
         return f"unknown {self.kind} {shown(name)}{hint} Known: {known}, or 'module:Class'"
 

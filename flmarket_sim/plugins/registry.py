@@ -25,8 +25,23 @@ CONTRACTS: dict[
     "behaviour": ("behaviour", "behaviours", ("name", "report")),
     "family": ("valuation family", "families", ("name", "value", "loss_for_money")),
     "model": ("model", "models", ()),
+    "optimizer": ("optimizer", "optimizers", ("name", "step", "state", "restore")),
+    "schedule": ("schedule", "schedules", ("name", "multiplier")),
     "study": ("study", "studies", ("name", "tasks", "measure", "conclude")),
 }
+TORCH_OPTIMIZERS = (  # of torch.optim, named here so that a list of names does not import torch
+    "ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam",
+    "RMSprop", "Rprop", "SGD",
+)  # fmt: skip
+UNFIT = {  # kind: name: why there is no such plug-in
+    "optimizer": {
+        "LBFGS": "it computes the gradient again and again within one step, "
+        "and a round delivers one update",
+        "SparseAdam": "it needs sparse gradients, and an update has all coordinates",
+        "Muon": "it takes matrices only, and the parameters of a model are one vector here",
+    }
+}
+FACTS = {"model": 2, "optimizer": 1}  # arguments before the options: features, classes; dimension
 BUILT_IN = {  # kind: name: where in this package the class is
     "auction": {
         "all-in": "auctions.all_in:AllIn",
@@ -96,6 +111,19 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "sigmoid-logistic": "learning.sigmoid_logistic:SigmoidLogistic",
         "none": "learning.buyer_model:NoModel",
     },
+    "optimizer": {
+        "sgd": "learning.optimizers:Sgd",
+        "momentum": "learning.optimizers:Momentum",
+        "adam": "learning.optimizers:Adam",
+        "average": "learning.optimizers:Average",
+    }
+    | {name: f"learning.torch_optimizers:{name}" for name in TORCH_OPTIMIZERS},
+    "schedule": {
+        "constant": "learning.schedules:Constant",
+        "cosine": "learning.schedules:Cosine",
+        "inverse-sqrt": "learning.schedules:InverseSqrt",
+        "step": "learning.schedules:Step",
+    },
     "study": {
         "misreport-gain": "studies.misreport_gain:MisreportGain",
         "published-regret": "paper.published_regret:PublishedRegret",
@@ -105,6 +133,10 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "coalition": "studies.collusion:CoalitionStudy",
         "false-names": "studies.collusion:FalseNamesStudy",
         "arbitrage": "studies.splitting_buyer:Arbitrage",
+        "pipelines": "studies.pipelines:Pipelines",
+        "buyers-curve": "studies.buyers_curve:BuyersCurve",
+        "regimes": "studies.regimes:Regimes",
+        "bargains": "studies.bargains:Bargains",
         "error-by-budget": "paper.error_by_budget:ErrorByBudget",
         "accuracy": "paper.accuracy:Accuracy",
         "levels": "paper.levels:Levels",
@@ -117,6 +149,8 @@ KINDS = {
         {name: f"flmarket_sim.{target}" for name, target in BUILT_IN[kind].items()},
         f"flmarket_sim.{plural}",
         needs,
+        FACTS.get(kind, 0),
+        UNFIT.get(kind, {}),
     )
     for kind, (label, plural, needs) in CONTRACTS.items()
 }
@@ -130,6 +164,8 @@ delays = KINDS["delay"]
 behaviours = KINDS["behaviour"]
 families = KINDS["family"]
 models = KINDS["model"]
+optimizers = KINDS["optimizer"]
+schedules = KINDS["schedule"]
 studies = KINDS["study"]
 
 
@@ -140,9 +176,9 @@ def register(kind: str) -> Callable[[PluginClass], PluginClass]:
     ... class Lottery: ...
 
     Kinds are auction, aggregation, perturbation, dataset, partition, delay, behaviour, family,
-    model and study. A class without the attributes of its kind, and a name that is taken, are
-    refused. Worker processes do not see the registration: for them name the class as
-    `module:Class`, or by an entry point.
+    model, optimizer, schedule and study. A class without the attributes of its kind, and a name
+    that is taken, are refused. Worker processes do not see the registration: for them name the
+    class as `module:Class`, or by an entry point.
     """
     if kind not in KINDS:
         hint = did_you_mean(str(kind), KINDS, ".")

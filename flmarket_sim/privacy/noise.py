@@ -39,7 +39,8 @@ class SimulationNoise:
     ) -> Floats:
         generator = self.streams.generator(Purpose.NOISE, owner, round_number, buyer)
         loss = np.array([privacy_loss])
-        return self.perturbation.release(prepared[None], loss, generator, self.clip)[0]
+        sent = self.perturbation.release(prepared[None], loss, generator, self.clip)
+        return np.asarray(sent[0])
 
 
 def create_noise(name: str, perturbation: Perturbation, clip: float, streams: Streams) -> Noise:

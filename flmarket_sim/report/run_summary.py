@@ -39,6 +39,7 @@ def render(run: str | os.PathLike[str]) -> RenderableType:
             "of privacy in all"
         )
     )
+    parts += [Text(note) for note in summary["notes"]]
     if summary["behaviours"]:
         parts.append(Text(sentence(summary["behaviours"])))
     if not summary["repeatable"]:

@@ -13,10 +13,11 @@ import pydantic
 from pydantic import BaseModel
 
 from flmarket_sim.errors import ScenarioError, did_you_mean, shown
-from flmarket_sim.scenario.model import TYPES_ONLY, Scenario, ScenarioFile, Sweep
+from flmarket_sim.scenario.model import TYPES_ONLY, Scenario, ScenarioFile
 from flmarket_sim.scenario.plugin_tables import completed, plugin_problems
 from flmarket_sim.scenario.problems import Problem, describe_problems
 from flmarket_sim.scenario.rules import cross_problems, numbers_are_finite, population_problems
+from flmarket_sim.scenario.sweep_table import Sweep
 from flmarket_sim.scenario.toml_lines import PathKeys, prefixes
 
 

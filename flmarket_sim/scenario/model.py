@@ -6,14 +6,12 @@ Scenario is checked by both, from a file as well as in Python.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -22,6 +20,10 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
+
+from flmarket_sim.scenario.later_keys import without_later_keys
+from flmarket_sim.scenario.part import Part
+from flmarket_sim.scenario.sweep_table import Sweep
 
 SMALLEST, LARGEST = 1e-12, 1e12  # rates, privacy budgets, money: their products stay finite
 
@@ -71,32 +73,10 @@ TOO_EXPONENTIAL = (
     f"exponential valuations of privacy budgets above {LARGEST_EXPONENTIAL:g} are beyond all "
     "money; leave 'exponential' out of families, or lower privacy_budget"
 )
-# Keys that were added later: part, key, and what every scenario meant before the key was there.
-LATER_KEYS: tuple[tuple[str | None, str, Any], ...] = (
-    ("owners", "behaviours", []),
-    ("market", "counterfactual", False),
-    ("privacy", "noise", "simulation"),
-    (None, "study", None),
-    ("log", "models", "never"),
-    ("log", "records", True),
-    (None, "log", {}),
-    (None, "perturbation", {"name": "laplace"}),
-    ("aggregation", "error", "coordinate"),
-    (None, "learning", {"update": "gradient", "steps": 10, "learning_rate": 0.1, "batch": None}),
-    ("model", "optimizer", {"name": "sgd"}),
-    ("model", "schedule", {"name": "constant"}),
-    ("model", "averaging", 0.0),
-)
 HARDENED = "hardened"
 TYPES_ONLY = {"rules": False}  # the context of a validation whose caller checks the rules
 Probability = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(gt=0)]
-
-
-class Part(BaseModel):
-    """A table of a scenario: unknown keys, wrong types and non-finite numbers are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class Plugin(Part):
@@ -133,9 +113,10 @@ class Model(Plugin):
     averaging: float = Field(
         0.0,
         ge=0,
-        lt=1,
-        description="the model that is evaluated is the mean of the models of this share of the "
-        "rounds so far, the latest ones; 0: the latest model alone",
+        le=1,
+        description="the model that is evaluated is a mean of the models so far, later ones with "
+        "more weight, as old on average as a plain mean of this latest share of the rounds; "
+        "1: the plain mean of all, 0: the latest model alone",
     )
     evaluate_every: int = Field(
         1, ge=1, description="rounds between evaluations; the last round is always one"
@@ -162,12 +143,15 @@ class Learning(Part):
     update: Literal["gradient", "local"] = Field(
         "gradient",
         description="'gradient' of the buyer's model, or 'local': the change of the model after "
-        "several steps on the owner's own records (FedAvg)",
+        "several steps of plain SGD on the owner's own records (FedAvg)",
     )
     steps: int = Field(10, ge=1, le=10_000, description="local steps")
     learning_rate: float = Field(0.1, gt=0, le=1e6, description="step size of a local step")
     batch: int | None = Field(
-        None, ge=1, description="records of a local step, drawn anew; none: all of them"
+        None,
+        ge=1,
+        description="records of a local step, drawn anew for each; none, or more than the owner "
+        "sells: all of them",
     )
 
 
@@ -202,7 +186,9 @@ class Owners(Part):
     availability: Probability = Field(1.0, description="chance that an asked owner answers")
     dropout: Probability = Field(0.0, description="chance that a winner never sends her gradient")
     records_per_second: PositiveRange | None = Field(
-        None, description="compute speed, drawn uniformly; none: gradients take no time"
+        None,
+        description="compute speed, drawn uniformly; every local step counts its records; "
+        "none: gradients take no time",
     )
     behaviours: Annotated[
         tuple[BehaviourShare, ...],
@@ -363,34 +349,9 @@ class Scenario(Part):
         A key that was added later counts only if it says something else than every scenario meant
         before, so that the hashes of older scenarios stay.
         """
-        plain = self.as_dict()
-        for part, key, before in LATER_KEYS:
-            places = [plain if part is None else plain[part]]
-            if part in ("aggregation", "model"):
-                places += [buyer[part] for buyer in plain["buyers"] if buyer[part] is not None]
-            for table in places:
-                if table[key] == before:
-                    del table[key]
-        for buyer in plain["buyers"]:
-            if buyer["perturbation"] is None:
-                del buyer["perturbation"]
+        plain = without_later_keys(self.as_dict())
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-def as_it_was_meant(stored: dict[str, Any]) -> dict[str, Any]:
-    """Tables of a scenario that an earlier version stored, with the keys that were added later.
-
-    What the keys are by default today is not what every scenario meant before they were there.
-    """
-    tables = copy.deepcopy(stored)
-    for part, key, before in LATER_KEYS:
-        buyers = tables.get("buyers") or [] if part in ("aggregation", "model") else []
-        for place in (tables, *buyers):
-            table = place if part is None else place.get(part)
-            if isinstance(table, dict):
-                table.setdefault(key, copy.deepcopy(before))
-    return tables
 
 
 def without_nulls(value: Any) -> Any:
@@ -398,55 +359,6 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
     return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _seeds(value: Any) -> Any:
-    def whole(number: Any, least: int) -> bool:
-        return isinstance(number, int) and not isinstance(number, bool) and least <= number < 2**63
-
-    if whole(value, 1):
-        return value
-    if (
-        isinstance(value, list)
-        and value
-        and all(whole(seed, 0) for seed in value)
-        and len(set(value)) == len(value)
-    ):
-        return value
-    raise ValueError("a number of seeds of at least 1, or a list of different seeds of at least 0")
-
-
-_SEEDS_SCHEMA = {
-    "anyOf": [
-        {"type": "integer", "minimum": 1},
-        {
-            "type": "array",
-            "items": {"type": "integer", "minimum": 0},
-            "minItems": 1,
-            "uniqueItems": True,
-        },
-    ]
-}
-_AXES_SCHEMA = {
-    "type": "object",
-    "additionalProperties": {"type": ["array", "object"]},
-    "default": {},
-}
-Seeds = Annotated[Any, BeforeValidator(_seeds), WithJsonSchema(_SEEDS_SCHEMA | {"default": 1})]
-Axes = Annotated[dict[str, Any], WithJsonSchema(_AXES_SCHEMA)]
-
-
-class Sweep(Part):
-    """Many runs of one scenario, for `flmarket sweep`. An axis is a dotted path with its values."""
-
-    seeds: Seeds = Field(
-        1,
-        description="how many, counted from the scenario's seed, or a list; "
-        "the same for every combination",
-    )
-    keep_events: bool = Field(False, description="keep the event log of every run under runs/ID")
-    grid: Axes = Field({}, description="every combination of these values")
-    zip: Axes = Field({}, description="these lists side by side, all of one length")
 
 
 class ScenarioFile(Scenario):

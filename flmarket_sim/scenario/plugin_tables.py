@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pydantic
@@ -27,7 +28,8 @@ def completed(data: dict[str, Any]) -> dict[str, Any]:
     """A copy in which every table of a plug-in has a name.
 
     A text in the place of a table is a name without options. A table without a name adds its
-    options to those of the scenario (for a buyer's table) or to the default plug-in.
+    options to those of the scenario (for a buyer's table) or to the default plug-in. The same holds
+    for the tables within a model.
     """
     data = copy.deepcopy(data)
     default = {key: Scenario.model_fields[key].default.name for key in _IN_SCENARIO}
@@ -38,6 +40,8 @@ def completed(data: dict[str, Any]) -> dict[str, Any]:
         (data.get("market"), "delay", Market().delay.name),
     ):
         _name(place, key, name)
+    for key, name in _IN_MODEL.items():
+        _name(data.get("model"), key, name)
     buyers = data.get("buyers")
     for buyer in buyers if isinstance(buyers, list) else ():
         for key in _OF_BUYERS:
@@ -45,7 +49,10 @@ def completed(data: dict[str, Any]) -> dict[str, Any]:
             own = buyer.get(key) if isinstance(buyer, dict) else None
             if isinstance(own, dict) and "name" not in own:
                 common = data.get(key)
-                buyer[key] = (common if isinstance(common, dict) else {"name": default[key]}) | own
+                common = common if isinstance(common, dict) else {"name": default[key]}
+                buyer[key] = common | own | (_nested(common, own) if key == "model" else {})
+        for key, name in _IN_MODEL.items():
+            _name(buyer.get("model") if isinstance(buyer, dict) else None, key, name)
         _same_error(data.get("aggregation"), buyer)
     return data
 
@@ -59,6 +66,19 @@ def _same_error(common: Any, buyer: Any) -> None:
 
 _OF_BUYERS = ("auction", "aggregation", "perturbation", "model")
 _IN_SCENARIO = ("data", *_OF_BUYERS)
+_IN_MODEL = {"optimizer": Model().optimizer.name, "schedule": Model().schedule.name}
+
+
+def _nested(common: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """The tables within a buyer's model that have no name, with the options of the scenario's."""
+    tables = {
+        key: (common.get(key), own[key]) for key in _IN_MODEL if isinstance(own.get(key), dict)
+    }
+    return {
+        key: theirs | hers
+        for key, (theirs, hers) in tables.items()
+        if isinstance(theirs, dict) and "name" not in hers
+    }
 
 
 def _name(place: Any, key: str, default: str | None) -> None:
@@ -97,6 +117,13 @@ def plugin_problems(data: dict[str, Any]) -> Iterator[Problem]:
                 ("model", registry.models),
             ):
                 yield from _check_plugin((*path, key), table.get(key), known)
+            model = table.get("model")
+            for key, known in (
+                ("optimizer", registry.optimizers),
+                ("schedule", registry.schedules),
+            ):
+                nested = model.get(key) if isinstance(model, dict) else None
+                yield from _check_plugin((*path, "model", key), nested, known)
 
 
 def _family_problems(names: Sequence[Any]) -> Iterator[Problem]:
@@ -119,7 +146,7 @@ def _check_plugin(path: PathKeys, table: Any, known: PluginKind) -> Iterator[Pro
         name = Model().name
     try:
         cls = known.get(name)
-        allowed_options = options_model(cls, 2 if known is registry.models else 0)
+        allowed_options = options_model(cls, known.facts)
     except InputError as error:
         yield Problem((*path, "name"), str(error))
         return
@@ -133,7 +160,7 @@ def _check_plugin(path: PathKeys, table: Any, known: PluginKind) -> Iterator[Pro
         return
     if known is not registry.models:  # a model needs the shape of the data
         try:
-            known.construct(name, cls, chosen(checked))
+            known.construct(name, partial(cls, *[1] * known.facts), chosen(checked))
         except InputError as error:
             yield Problem(path, str(error))
 

@@ -14,6 +14,8 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from flmarket_sim.errors import DataError, InputError
+from flmarket_sim.learning.buyer_model import TrainsLocally
+from flmarket_sim.learning.local_training import cannot_train_locally
 from flmarket_sim.learning.partitions import ChecksCounts
 from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Streams
@@ -26,10 +28,12 @@ from flmarket_sim.scenario.model import (
     Scenario,
 )
 from flmarket_sim.scenario.problems import Problem, values
+from flmarket_sim.scenario.toml_lines import PathKeys
 
 Tables = dict[str, Any]
 SHARES_TOLERANCE = 1e-9
 HARDENED_PERTURBATION = "laplace"
+COMMON: PathKeys = ("perturbation",)  # the scenario's own
 
 
 def cross_problems(tables: Tables) -> Iterator[Problem]:
@@ -43,6 +47,7 @@ def cross_problems(tables: Tables) -> Iterator[Problem]:
         all_gradients_have_one_promise,
         a_budget_is_one_of_two,
         buyers_have_different_names,
+        models_can_train_locally,
     ):
         yield from rule(tables)
 
@@ -148,6 +153,21 @@ def buyers_have_different_names(tables: Tables) -> Iterator[Problem]:
             names.add(name)
 
 
+def models_can_train_locally(tables: Tables) -> Iterator[Problem]:
+    """Only a plug-in can lack the ability: any torch module has it."""
+    places = [((), tables), *((("buyers", i), buyer) for i, buyer in _list(tables, "buyers"))]
+    for path, place in places if _table(tables, "learning").get("update") == "local" else ():
+        name = _table(place, "model").get("name")
+        if not isinstance(name, str) or ":" in name or name in registry.BUILT_IN["model"]:
+            continue
+        try:
+            able = issubclass(registry.models.get(name), TrainsLocally)
+        except InputError:
+            continue  # the check of plug-ins says what is wrong with the name
+        if not able:
+            yield Problem((*path, "model", "name"), cannot_train_locally(name))
+
+
 def numbers_are_finite(tables: Tables) -> Iterator[Problem]:
     """run.json cannot hold other numbers, and no type forbids them in the options of a plug-in."""
     for path, value in values(tables, "the scenario"):
@@ -172,17 +192,16 @@ def population_problems(scenario: Scenario) -> list[Problem]:
     return []
 
 
-def _perturbations(tables: Tables) -> list[tuple[tuple[str | int, ...], Tables]]:
+def _perturbations(tables: Tables) -> list[tuple[PathKeys, Tables]]:
     """The perturbation of every buyer, with its place; without buyers the scenario's own."""
     default = Scenario.model_fields["perturbation"].default.name
     common = _table(tables, "perturbation") or {"name": default}
-    own = [
-        (("buyers", i, "perturbation"), buyer["perturbation"])
-        if isinstance(buyer.get("perturbation"), dict)
-        else (("perturbation",), common)
-        for i, buyer in _list(tables, "buyers")
-    ]
-    return own or [(("perturbation",), common)]
+    places: list[tuple[PathKeys, Tables]] = []
+    for i, buyer in _list(tables, "buyers"):
+        own = buyer.get("perturbation")
+        whose: PathKeys = ("buyers", i, "perturbation") if isinstance(own, dict) else COMMON
+        places.append((whose, own if isinstance(own, dict) else common))
+    return places or [(COMMON, common)]
 
 
 def _delta(spec: Tables) -> float | None:

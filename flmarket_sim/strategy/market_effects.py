@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from flmarket_sim import aggregation
+from flmarket_sim.aggregation.error_bound import error_bound_in
+from flmarket_sim.aggregation.market_error import MarketError, coordinate_error
+from flmarket_sim.aggregation.rule import weights_in
 from flmarket_sim.auctions.auction import records_sold
 from flmarket_sim.owners.bids import BidBatch, Profiles
 from flmarket_sim.owners.valuation import covers
@@ -38,9 +41,13 @@ def effects_of(
     bids: BidBatch,
     budget: Floats,
     rule: str = "opt-aggr",
-    clip: float = 1.0,
+    error: MarketError | None = None,
 ) -> MarketEffects:
-    """The effects of reports `bids` by owners of types `truth`, in one draw of the auction."""
+    """The effects of reports `bids` by owners of types `truth`, in one draw of the auction.
+
+    `error` is what the market counts; None is the paper's reading with L = 1.
+    """
+    counted = error or coordinate_error()
     outcome = auction.decide(bids, budget, np.random.default_rng(0))
     value = truth.value(outcome.privacy_loss, records_sold(outcome, bids))
     accepts = covers(outcome.payment, value)
@@ -48,10 +55,10 @@ def effects_of(
         np.where(accepts, outcome.privacy_loss, 0.0),
         np.where(accepts, outcome.payment, 0.0),
     )
-    weights = aggregation.create(rule).weights(loss, bids.data_size, clip)
+    weights = weights_in(aggregation.create(rule), loss, bids.data_size, counted)
     return MarketEffects(
-        aggregation.error_bound(weights, loss, bids.data_size, clip),
-        aggregation.error_bound(weights, loss, truth.data_size, clip),
+        error_bound_in(counted, weights, loss, bids.data_size).total,
+        error_bound_in(counted, weights, loss, truth.data_size).total,
         payment.sum(axis=1),
         (payment - np.where(accepts, value, 0.0)).sum(axis=1),
         loss.sum(axis=1),

@@ -9,7 +9,6 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from flmarket_sim.auctions import named
 from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import estimate
@@ -22,6 +21,7 @@ from flmarket_sim.studies.study import (
     Row,
     SearchEffort,
     Work,
+    auction_of,
     heavy_tailed,
     markets,
     melted,
@@ -63,7 +63,7 @@ class CoalitionStudy:
         members = np.zeros(truth.shape, bool)
         members[:, : work["members"]] = True  # bidders come in a random order
         result = coalition(
-            named(work["auction"]),
+            auction_of(work["auction"], scenario),
             truth,
             budget,
             members,
@@ -115,7 +115,7 @@ class FalseNamesStudy:
     def measure(scenario: Scenario, work: Work) -> list[Row]:
         truth, budget = markets(scenario, work["profiles"])
         result = false_names(
-            named(work["auction"]),
+            auction_of(work["auction"], scenario),
             truth,
             budget,
             np.zeros(work["profiles"], np.int64),  # bidders come in a random order

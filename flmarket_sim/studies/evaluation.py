@@ -15,13 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim import aggregation
-from flmarket_sim.auctions import named
+from flmarket_sim.aggregation.error_bound import error_bound_in
+from flmarket_sim.aggregation.rule import weights_in
+from flmarket_sim.auctions import auction_in, named
 from flmarket_sim.auctions.first_best import first_best
 from flmarket_sim.auctions.play import expected_utility, measured_against
 from flmarket_sim.experiments.content import array_contents, file_contents, profile_contents
 from flmarket_sim.experiments.task import task_key
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.population import draw_markets, draw_profiles
+from flmarket_sim.perturbation.scenario_error import ErrorSettings, error_settings
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import Estimate, estimate
 from flmarket_sim.strategy.probe import probe
@@ -39,6 +42,7 @@ class Score:
     ir_violation is the mean expected shortfall of payment below cost, relative to cost.
     regret is the mean gain / cost of the best misreports that the probe found over
     `regret_profiles` markets, with the ends of its interval (None: not searched).
+    counted is "vector" or "coordinate", what the error is of, and kappa its regime.
     """
 
     auction: str
@@ -57,6 +61,8 @@ class Score:
     regret_low: float | None
     regret_high: float | None
     regret_profiles: int
+    counted: str
+    kappa: float
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -73,15 +79,16 @@ class EvaluationTask:
     budget_factor: str
     truth: Profiles
     factor: Floats
-    clip: float
+    error: ErrorSettings
     rule: str
     regret_profiles: int
     seed: int
 
     @cached_property
     def key(self) -> str:
-        facts = [self.auction, self.clip, self.rule, self.regret_profiles, self.seed]
-        files = file_contents([self.auction, self.rule])
+        counted = self.error.as_dict()
+        facts = [self.auction, counted, self.rule, self.regret_profiles, self.seed]
+        files = file_contents([self.auction, self.rule, counted])
         arrays = (profile_contents(self.truth), array_contents(self.factor))
         return task_key("evaluation", json.dumps([facts, files]), *arrays)
 
@@ -113,9 +120,9 @@ def evaluation_tasks(
     else:
         truth = draw_profiles(scenario, profiles, seed)
         settings = [(f"{factor:g}", np.full(profiles, factor)) for factor in factors]
-    clip = scenario.privacy.clip
+    error = error_settings(scenario)
     return [
-        EvaluationTask(auction, label, truth, factor, clip, rule, regret_profiles, seed)
+        EvaluationTask(auction, label, truth, factor, error, rule, regret_profiles, seed)
         for label, factor in settings
         for auction in ("", *auctions)
     ]
@@ -126,15 +133,14 @@ def evaluate(task: EvaluationTask) -> dict[str, Any]:
 
     For the first-best it is the error bound of each market.
     """
-    truth, budget = task.truth, task.budget
+    truth, budget, counted = task.truth, task.budget, task.error.error()
     if not task.auction:
-        return {"error_bound": first_best(truth, budget, task.clip).error_bound.tolist()}
-    auction, bids = named(task.auction), truth.bids()
+        return {"error_bound": first_best(truth, budget, error=counted).error_bound.tolist()}
+    auction, bids = auction_in(named(task.auction), counted), truth.bids()
     outcome = auction.decide(bids, budget, np.random.default_rng(task.seed))
-    weights = aggregation.create(task.rule).weights(
-        outcome.privacy_loss, truth.data_size, task.clip
-    )
-    error = aggregation.error_bound(weights, outcome.privacy_loss, truth.data_size, task.clip)
+    loss = outcome.privacy_loss
+    weights = weights_in(aggregation.create(task.rule), loss, truth.data_size, counted)
+    error = error_bound_in(counted, weights, loss, truth.data_size).total
     valid = np.isfinite(error)
     utility, cost = expected_utility(auction, truth, bids, budget)
     shortfall = np.maximum(-utility, 0.0) / measured_against(truth, cost)
@@ -180,5 +186,7 @@ def _score(task: EvaluationTask, columns: dict[str, Any], floor: Floats) -> Scor
         budget_factor=task.budget_factor,
         first_best=float(floor.mean()),
         ratio=ratio,
+        counted=task.error.kind,
+        kappa=task.error.error().kappa,
         **columns,
     )

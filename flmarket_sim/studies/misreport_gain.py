@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flmarket_sim.auctions import named
 from flmarket_sim.owners.population import draw_markets
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.strategy.probe import probe
@@ -19,6 +18,7 @@ from flmarket_sim.studies.study import (
     Row,
     SearchEffort,
     Work,
+    auction_of,
     heavy_tailed,
     spread,
 )
@@ -49,7 +49,11 @@ class MisreportGain:
         truth, _ = draw_markets(scenario, work["profiles"], None, scenario.seed)
         budget = work["factor"] * truth.total_value()
         result = probe(
-            named(work["auction"]), truth, budget, seed=scenario.seed, effort=work["effort"]
+            auction_of(work["auction"], scenario),
+            truth,
+            budget,
+            seed=scenario.seed,
+            effort=work["effort"],
         )
         gaining = result.relative_gain > 0.01
         row = {

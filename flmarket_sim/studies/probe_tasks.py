@@ -10,33 +10,39 @@ from typing import Any
 
 import numpy as np
 
-from flmarket_sim.auctions import named
+from flmarket_sim.auctions import auction_in, named
 from flmarket_sim.experiments.content import array_contents, file_contents, profile_contents
 from flmarket_sim.experiments.task import task_key
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.stated_valuation import StatedValuations
+from flmarket_sim.perturbation.scenario_error import COORDINATE, ErrorSettings
 from flmarket_sim.strategy.misreports import Floats
 from flmarket_sim.strategy.probe import Probe, ProbeChunk, merge_chunks, probe_chunks, search_chunk
 from flmarket_sim.strategy.search import BestReports
+
+PAPER = ErrorSettings(COORDINATE, 1.0)
 
 
 @dataclass(frozen=True)
 class ProbeTask:
     """The search for the best report of every owner in some markets of `auction`.
 
-    The auction is a text: NAME, NAME@WEIGHTS or module:Class.
+    The auction is a text: NAME, NAME@WEIGHTS or module:Class. `error` is what its market counts.
     """
 
     auction: str
     chunk: ProbeChunk
     effort: str
     levels: int
+    error: ErrorSettings = PAPER
 
     @cached_property
     def key(self) -> str:
         chunk = self.chunk
         arrays = (profile_contents(chunk.truth), array_contents(chunk.budget))
-        facts = [self.auction, file_contents(self.auction), chunk.seed, self.effort, self.levels]
+        counted = self.error.as_dict()
+        files = file_contents([self.auction, counted])
+        facts = [self.auction, files, chunk.seed, self.effort, self.levels, counted]
         return task_key("probe", json.dumps(facts), *arrays)
 
     @property
@@ -45,15 +51,23 @@ class ProbeTask:
 
 
 def probe_tasks(
-    auction: str, truth: Profiles, budget: Floats, *, seed: int, effort: str, levels: int
+    auction: str,
+    truth: Profiles,
+    budget: Floats,
+    *,
+    seed: int,
+    effort: str,
+    levels: int,
+    error: ErrorSettings = PAPER,
 ) -> list[ProbeTask]:
     chunks = probe_chunks(truth, budget, seed)
-    return [ProbeTask(auction, chunk, effort, levels) for chunk in chunks]
+    return [ProbeTask(auction, chunk, effort, levels, error) for chunk in chunks]
 
 
 def search_markets(task: ProbeTask) -> dict[str, list[Any]]:
     """The columns of what the search found."""
-    found = search_chunk(named(task.auction), task.chunk, task.effort, task.levels)
+    auction = auction_in(named(task.auction), task.error.error())
+    found = search_chunk(auction, task.chunk, task.effort, task.levels)
     columns = {k: column.tolist() for k, column in vars(found).items() if k != "stated"}
     return columns | {
         "told_family": found.stated.names(),
@@ -69,10 +83,12 @@ def merged_probe(
     *,
     seed: int,
     levels: int,
+    error: ErrorSettings = PAPER,
 ) -> Probe:
     """The same probe as `strategy.probe` gives, bit for bit, from the results of all tasks."""
     found = [_found(columns) for columns in results]
-    return merge_chunks(named(auction), truth, budget, found, seed=seed, levels=levels)
+    there = auction_in(named(auction), error.error())
+    return merge_chunks(there, truth, budget, found, seed=seed, levels=levels)
 
 
 def _found(columns: dict[str, list[Any]]) -> BestReports:

@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from flmarket_sim.auctions import named
+from flmarket_sim.perturbation.scenario_error import scenario_error
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import estimate
 from flmarket_sim.strategy.market_effects import effects_of
@@ -21,6 +21,7 @@ from flmarket_sim.studies.study import (
     Row,
     SearchEffort,
     Work,
+    auction_of,
     markets,
     melted,
     spread,
@@ -58,9 +59,9 @@ class RestPoint:
 
     @staticmethod
     def measure(scenario: Scenario, work: Work) -> list[Row]:
-        auction = named(work["auction"])
+        auction, error = auction_of(work["auction"], scenario), scenario_error(scenario)
         truth, budget = markets(scenario, work["profiles"])
-        rule, clip = scenario.aggregation.name, scenario.privacy.clip
+        rule = scenario.aggregation.name
         rest = best_response_dynamics(
             auction,
             truth,
@@ -71,8 +72,8 @@ class RestPoint:
             max_sweeps=work["max_sweeps"],
             levels=scenario.market.levels,
         )
-        before = effects_of(auction, truth, truth.bids(scenario.market.levels), budget, rule, clip)
-        after = effects_of(auction, truth, rest.reports, budget, rule, clip)
+        before = effects_of(auction, truth, truth.bids(scenario.market.levels), budget, rule, error)
+        after = effects_of(auction, truth, rest.reports, budget, rule, error)
         valid = np.isfinite(before.error_bound) & np.isfinite(after.bound_of_data)
         at_rest = rest.ending == REST
         bound_of_data = np.where(valid, after.bound_of_data, np.nan)

@@ -9,13 +9,23 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from flmarket_sim.auctions import named
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.population import sample_populations
+from flmarket_sim.perturbation.scenario_error import scenario_error
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import from_seeds
 from flmarket_sim.strategy.arbitrage import price_of_the_same
-from flmarket_sim.studies.study import Auctions, Count, Finding, Plot, Row, Work, markets, spread
+from flmarket_sim.studies.study import (
+    Auctions,
+    Count,
+    Finding,
+    Plot,
+    Row,
+    Work,
+    auction_of,
+    markets,
+    spread,
+)
 
 Several = Annotated[Sequence[Annotated[int, Field(ge=2)]], Field(min_length=1)]
 
@@ -53,15 +63,17 @@ class Arbitrage:
     @staticmethod
     def measure(scenario: Scenario, work: Work) -> list[Row]:
         truth, budget = markets(scenario, work["profiles"])
+        auction, error = auction_of(work["auction"], scenario), scenario_error(scenario)
         prices = np.array(
             [
                 price_of_the_same(
-                    named(work["auction"]),
+                    auction,
                     truth.take(group),
                     budget[group],
                     work["purchases"],
                     remember=work["owners"] == "remember",
                     rule=scenario.aggregation.name,
+                    error=error,
                 )
                 for group in (truth.population % work["groups"] == g for g in range(work["groups"]))
             ]

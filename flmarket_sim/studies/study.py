@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 
 from flmarket_sim.auctions import named
+from flmarket_sim.auctions.auction import Auction, auction_in
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.population import draw_markets
+from flmarket_sim.perturbation.scenario_error import scenario_error
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import OVER_POPULATIONS, Estimate, median, trimmed_mean
 from flmarket_sim.strategy.search_effort import effort_of
@@ -96,6 +98,11 @@ class Study(Protocol):
     def measure(scenario: Scenario, work: Work) -> list[Row]: ...
 
     def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding: ...
+
+
+def auction_of(name: str, scenario: Scenario) -> Auction:
+    """The auction behind NAME, NAME@WEIGHTS or module:Class, set for the scenario's market."""
+    return auction_in(named(name), scenario_error(scenario))
 
 
 def spread(name: str, value: Estimate) -> dict[str, float]:

@@ -24,10 +24,11 @@ from flmarket_sim.errors import InputError, ScenarioError, shown
 from flmarket_sim.experiments.content import file_contents
 from flmarket_sim.experiments.task import task_key
 from flmarket_sim.scenario.check import check_scenario
-from flmarket_sim.scenario.model import Scenario, Sweep
+from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.scenario.problems import Problem, describe_problems, dotted
 from flmarket_sim.scenario.scenario_file import assign, build_scenario, override, read_toml
 from flmarket_sim.scenario.shipped import read_text
+from flmarket_sim.scenario.sweep_table import Sweep
 from flmarket_sim.scenario.toml_lines import PathKeys, key_lines, prefixes
 
 MOST_RUNS = 1_000_000

@@ -14,9 +14,12 @@ import pyarrow.parquet as pq
 import torch
 from torch import Tensor, nn
 
+from flmarket_sim.aggregation.market_error import COORDINATE_KAPPA
+from flmarket_sim.aggregation.noise_curve import NoiseCurve
 from flmarket_sim.auctions.learned import weight_files
 from flmarket_sim.auctions.learned.weight_files import Learned
 from flmarket_sim.errors import InputError, shortened
+from flmarket_sim.perturbation.scenario_error import scenario_error
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import disk_error, write_whole
 from flmarket_sim.storage.result_folders import alone
@@ -36,6 +39,7 @@ class Trainer:
     memory    what steps carry on beside network and optimiser: tensors and plain data
     history   a row of metrics for each epoch
     facts     what is particular to the network, for the weight file
+    noise     the variance in the markets to train for, and `kappa`, their regime
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class Trainer:
             raise InputError(f"training knows the rules opt-aggr and convl-aggr, not {rule!r}")
         self.mechanism, self.deterministic, self.scenarios = mechanism, deterministic, scenarios
         self.rule, self.settings, self.seed, self.step = rule, settings, seed, 0
+        self.kappa, self.noise = _common_error(scenarios)
         self.memory: dict[str, Any] = {}
         self.history: list[dict[str, float]] = []
         self.facts: dict[str, Any] = {}
@@ -95,6 +100,20 @@ class Trainer:
         self.step += 1
 
 
+def _common_error(scenarios: list[Scenario]) -> tuple[float, NoiseCurve]:
+    """The kappa and the noise of the scenarios; refuses scenarios of different errors."""
+    errors = [scenario_error(scenario) for scenario in scenarios]
+    kappas = [COORDINATE_KAPPA if error.kind == "coordinate" else error.kappa for error in errors]
+    for scenario, kappa in zip(scenarios, kappas, strict=True):
+        if not math.isclose(kappa, kappas[0], rel_tol=1e-9):
+            raise InputError(
+                f"markets to train for must count the same error: {scenarios[0].name!r} has kappa "
+                f"= {kappas[0]:.4g} and {scenario.name!r} has kappa = {kappa:.4g}"
+            )
+    largest = max(scenario.owners.privacy_budget[1] for scenario in scenarios)
+    return kappas[0], NoiseCurve.of(errors[0], largest)
+
+
 def run_epochs(trainer: Trainer, out: Path, progress: Progress | None) -> None:
     """Takes all steps, from where an unfinished training beside `out` was left.
 
@@ -127,6 +146,7 @@ def finish(trainer: Trainer, out: Path) -> Learned:
     """Writes weights and metrics, and deletes the state of the unfinished training."""
     facts = trainer.facts | {
         "rule": trainer.rule,
+        "kappa": trainer.kappa,
         "preset": trainer.settings.preset,
         "seed": trainer.seed,
         "steps": trainer.settings.steps,

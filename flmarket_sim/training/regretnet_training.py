@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from flmarket_sim.aggregation.differentiable import error_bound_under
+from flmarket_sim.aggregation.market_error import COORDINATE_KAPPA
 from flmarket_sim.auctions.learned.level_outcome import LevelOutcome, ReportTensors, outcome_of
 from flmarket_sim.auctions.learned.menu_network import MenuNetwork
 from flmarket_sim.auctions.learned.paper_network import PaperNetwork
@@ -27,6 +28,7 @@ from flmarket_sim.training.training_misreports import (
 )
 from flmarket_sim.training.type_space import Types, TypeSampler
 
+WORST = 100.0  # error bounds are cut here, for kappa = 8, and in proportion for others
 ASCENT_RATE = 0.1  # gamma, the step size of an ascent
 
 
@@ -164,13 +166,12 @@ class RegretNetTrainer(Trainer):
             )
             sold = torch.where(hard > 0, hard.detach() + sold - sold.detach(), sold.clamp(min=1e-3))
             bound = error_bound_under(
-                self.rule, sold.double(), types.data_size.double(), self.scenarios[0].privacy.clip
+                self.rule, sold.double(), types.data_size.double(), error=self.noise
             )
-            return torch.log(bound).mean() + 0.5 * torch.log(
-                bound.clamp(max=100.0).mean()
-            ), bound.clamp(max=100.0).mean()
+            cut = bound.clamp(max=WORST * self.kappa / COORDINATE_KAPPA).mean()
+            return torch.log(bound).mean() + 0.5 * torch.log(cut), cut
         bound = error_bound_under(
-            self.rule, sold.double(), types.data_size.double(), self.scenarios[0].privacy.clip
+            self.rule, sold.double(), types.data_size.double(), error=self.noise
         )
         return self.owners * bound.mean(), bound.mean()
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from flmarket_sim.aggregation.differentiable import error_bound_under
+from flmarket_sim.aggregation.market_error import COORDINATE_KAPPA
 from flmarket_sim.auctions.learned.price_network import PriceNetwork, Standing
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.family_table import EXPONENTIAL, QUADRATIC, STEP
@@ -28,7 +29,7 @@ SEQ_PRICE = "seq-price"
 BIDDERS = (5, 7, 10, 15, 20, 30, 50)
 NOT_SOLD = 0.02  # privacy loss that stands for none, so that the slope of the error is a number
 PARTS = 8  # points on a piece of the curve, for families without a formula
-WORST = 60.0  # error bounds are cut here
+WORST = 60.0  # error bounds are cut here, for kappa = 8, and in proportion for others
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,8 @@ class SeqPriceTrainer(Trainer):
         loss, size, spent = play(self.network, self._draw(), temperature)
         held = loss.detach()
         slope = torch.where(held > 0, loss, loss - held + NOT_SOLD).clamp(min=1e-3)
-        clip = self.scenarios[0].privacy.clip
-        whole = error_bound_under(self.rule, slope, size, clip)
-        bound = whole.clamp(max=WORST)
+        whole = error_bound_under(self.rule, slope, size, error=self.noise)
+        bound = whole.clamp(max=WORST * self.kappa / COORDINATE_KAPPA)
         # Prices for a record can fall to where every bound is cut: those need the slope beyond.
         each = bound if self.network.size == "certified" else whole
         objective = 0.5 * torch.log(each).mean() + 0.5 * torch.log(bound.mean())

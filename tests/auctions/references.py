@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 
-def all_in(values, budgets, sizes, money):
-    amount = sizes * budgets
+def all_in(values, budgets, sizes, money, amount=None):
+    amount = sizes * budgets if amount is None else amount
     unit = values / amount
     winners, total = [], 0.0
     for i in sorted(range(len(values)), key=lambda i: (unit[i], i)):
@@ -19,10 +19,10 @@ def all_in(values, budgets, sizes, money):
     return loss, payment
 
 
-def all_in_critical(values, budgets, sizes, money):
+def all_in_critical(values, budgets, sizes, money, amount=None):
     """docs/theory.md, section 2, to the letter."""
-    loss, payment = all_in(values, budgets, sizes, money)
-    amount = sizes * budgets
+    loss, payment = all_in(values, budgets, sizes, money, amount)
+    amount = sizes * budgets if amount is None else amount
     unit = values / amount
     for i in np.flatnonzero(loss):
         total, best = 0.0, 0.0
@@ -34,8 +34,8 @@ def all_in_critical(values, budgets, sizes, money):
     return loss, payment
 
 
-def proportional_share(values, budgets, sizes, money):
-    amount = sizes * budgets
+def proportional_share(values, budgets, sizes, money, amount=None):
+    amount = sizes * budgets if amount is None else amount
     unit = values / amount
     order = sorted(range(len(values)), key=lambda i: (unit[i], i))
     winners, total, following = [], 0.0, np.inf

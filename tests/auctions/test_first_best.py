@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import flmarket_sim as fm
+from flmarket_sim.aggregation.error_bound import error_bound_in
+from flmarket_sim.aggregation.market_error import coordinate_error
+from flmarket_sim.aggregation.rule import weights_in
 from flmarket_sim.auctions import first_best
 from flmarket_sim.auctions.proved_bound import TOLERANCE, proved_bound
 from flmarket_sim.owners import valuation
@@ -13,17 +16,17 @@ from tests.support.profiles import random_profiles
 
 DIVISIBLE = ("linear", "quadratic", "sqrt", "exponential")
 ALL = (*DIVISIBLE, "step")
+PAPER = coordinate_error()
 
 
-def bound(loss, size):
+def bound(loss, size, error=PAPER):
     loss = np.atleast_2d(loss)
     size = np.broadcast_to(size, loss.shape)
-    return fm.aggregation.error_bound(
-        fm.aggregation.create("opt-aggr").weights(loss, size), loss, size
-    )
+    weights = weights_in(fm.aggregation.create("opt-aggr"), loss, size, error)
+    return error_bound_in(error, weights, loss, size).total
 
 
-def exhaustive(truth, money, points):
+def exhaustive(truth, money, points, error=PAPER):
     """(K,) the least error of a grid: all owners but one sell any of `points` losses from 0 to the
     privacy budget, and that one, each in turn, sells as much as the rest of the money buys."""
     best = np.full(truth.shape[0], np.inf)
@@ -40,17 +43,17 @@ def exhaustive(truth, money, points):
         loss[:, last] = rest[:, last]
         loss = loss[(left >= 0) & (loss > 0).any(axis=1)]
         if len(loss):
-            best[k] = min(best[k], bound(loss, truth.data_size[k]).min())
+            best[k] = min(best[k], bound(loss, truth.data_size[k], error).min())
     return best
 
 
-def best_subset(truth, money):
+def best_subset(truth, money, error=PAPER):
     """(K,) the least error of all affordable sets of whole sales."""
     sets = np.array(list(itertools.product([False, True], repeat=truth.shape[1])))[1:]
     price = truth.value(truth.privacy_budget)
     return np.array(
         [
-            bound((sets * truth.privacy_budget[k])[sets @ price[k] <= money[k]], size).min()
+            bound((sets * truth.privacy_budget[k])[sets @ price[k] <= money[k]], size, error).min()
             for k, size in enumerate(truth.data_size)
         ]
     )

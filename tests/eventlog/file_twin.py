@@ -29,6 +29,9 @@ class FileTwin(LogTwin):
     def parameters(self, key):
         return self.kept(key.round, key.buyer).parameters
 
+    def evaluated(self, key):
+        return self.kept(key.round, key.buyer).evaluated
+
     def delivered(self, key):
         return self.kept(key.round + 1, key.buyer).gradient
 

@@ -82,7 +82,8 @@ class LogTwin(MarketTwin):
     def computed(self, key, name):
         """When an owner's gradient is ready."""
         speed = self.person(name)["records_per_second"]
-        seconds = self.by("bid", key, "sender")[name]["data_size"] / speed if speed else 0.0
+        work = self.processed_records(self.by("bid", key, "sender")[name]["data_size"])
+        seconds = work / speed if speed else 0.0
         sent = self.by("model", key, "receiver")[name]["time"]
         return sent + self.draws(key, name).model + seconds
 
@@ -99,9 +100,17 @@ class LogTwin(MarketTwin):
                 "records": self.by("bid", key, "sender")[name]["data_size"],
                 "norm": norm,
                 "clipped": None if norm is None else norm > clip,
-                "noise_scale": 2 * clip / loss,
+                "noise_scale": 2 * clip / loss if self.is_laplace(key) else None,
                 "bytes": self.message_bytes,
+                "variance": self.total_variance(key, loss),
+                "delta": 0.0,
             }
+
+    def is_laplace(self, key):
+        return self.perturbation(key.buyer).name == "laplace"
+
+    def counts_vectors(self, key):
+        return self.buyers[key.buyer].aggregation.error == "vector"
 
     def in_time(self, key):
         """The gradients that are aggregated."""
@@ -117,7 +126,11 @@ class LogTwin(MarketTwin):
         loss = np.array([[sent.get(bid["sender"], 0.0) for bid in bids]])
         size = np.array([[float(bid["data_size"]) for bid in bids]])
         rule = fm.aggregation.create(self.buyers[key.buyer].aggregation.name)
-        weights = rule.weights(loss, size, self.scenario.privacy.clip)[0]
+        variance = None
+        if self.counts_vectors(key):
+            each = [self.total_variance(key, e) if e else np.inf for e in loss[0]]
+            variance = np.array([each])
+        weights = rule.weights(loss, size, self.scenario.privacy.clip, variance)[0]
         for bid, weight, share in zip(bids, weights, (size / size.sum())[0], strict=True):
             if bid["sender"] in sent:
                 yield envelope(key, self.gradients_closed(key), BROKER, bid["sender"]) | {
@@ -130,7 +143,11 @@ class LogTwin(MarketTwin):
         weights, clip = self.rows("weight", key), self.scenario.privacy.clip
         paid = self.by("allocation", key, "receiver")
         bids = self.bids_in_time(key)
-        variance = sum(w["weight"] ** 2 * 8 * clip**2 / w["privacy_loss"] ** 2 for w in weights)
+        vector = sum(
+            w["weight"] ** 2 * self.total_variance(key, w["privacy_loss"]) for w in weights
+        )
+        coordinate = sum(w["weight"] ** 2 * 8 * clip**2 / w["privacy_loss"] ** 2 for w in weights)
+        variance = vector if self.counts_vectors(key) else coordinate
         by_name = {w["receiver"]: w["weight"] for w in weights}
 
         def squared_bias(size):
@@ -154,6 +171,9 @@ class LogTwin(MarketTwin):
             "true_error": error,
             "true_squared_bias": squared,
             "bound_of_data": variance + true_bias if valid else np.inf,
+            "error_kind": "vector" if self.counts_vectors(key) else "coordinate",
+            "vector_bound": vector + bias if valid else np.inf,
+            "coordinate_bound": coordinate + bias if valid else np.inf,
         }
 
     def payment(self, key):
@@ -173,6 +193,7 @@ class LogTwin(MarketTwin):
             "loss": None if seen is None else seen.loss,
             "accuracy": None if seen is None else seen.accuracy,
             "recall": None if seen is None else seen.recall.tolist(),
+            "balanced_accuracy": None if seen is None else np.nanmean(seen.recall),
         }
 
     def late(self, key):
@@ -224,11 +245,15 @@ class LogTwin(MarketTwin):
             "valid": bool(weights),
             "loss": None if seen is None else seen.loss,
             "accuracy": None if seen is None else seen.accuracy,
+            "balanced_accuracy": None if seen is None else np.nanmean(seen.recall),
             "error_bound": delivery["error_bound"],
             "variance": delivery["variance"],
             "squared_bias": delivery["squared_bias"],
             "true_error": delivery["true_error"],
             "bound_of_data": delivery["bound_of_data"],
+            "error_kind": delivery["error_kind"],
+            "vector_bound": delivery["vector_bound"],
+            "coordinate_bound": delivery["coordinate_bound"],
         }
 
     def counterfactual(self, key):
@@ -279,7 +304,7 @@ class LogTwin(MarketTwin):
         """What the events add up to for each owner."""
         count = len(self.owners)
         expected = [
-            dict.fromkeys(("privacy_sold", "gradients", "earned", "transferred"), 0.0)
+            dict.fromkeys(("privacy_sold", "gradients", "earned", "transferred", "delta_sold"), 0.0)
             | {"owner": i}
             for i in range(count)
         ]

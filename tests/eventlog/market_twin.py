@@ -4,6 +4,7 @@ What no event says comes from the scenario, from owners.parquet, and from the ra
 twin knows uniform delays, and the behaviours that are listed in `REPORTS`.
 """
 
+import math
 from collections import namedtuple
 from functools import cached_property, wraps
 
@@ -15,9 +16,9 @@ from flmarket_sim.owners.family_table import family_codes
 from flmarket_sim.owners.owner_types import OwnerTypes
 from flmarket_sim.owners.population import create_population
 from flmarket_sim.owners.stated_valuation import StatedValuations
-from flmarket_sim.privacy import unit_noise
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.strategy.behaviours.behaviour import BehaviourReports, Transfers
+from tests.learning.local_twin import local_changes
 
 Key = namedtuple("Key", "round buyer")  # of a round: its number, and the name of its buyer
 Step = namedtuple("Step", "row name asked answered menu decision sold")  # of a sale in turn
@@ -391,13 +392,47 @@ class MarketTwin:
             )
             records.append(self.records(number)[earlier : earlier + bid["data_size"]])
         sizes = np.array([len(rows) for rows in records])
-        rows, model = np.concatenate(records), self.teacher(key.buyer)
-        raw = model.gradients(self.parameters(key), self.data, rows, sizes)
-        clip, norms = self.scenario.privacy.clip, np.abs(raw).sum(axis=1)
+        rows, names = np.concatenate(records), [bid["sender"] for bid in bids]
+        raw = self.computed_updates(key, rows, sizes, names)
+        clip, kind = self.scenario.privacy.clip, self.perturbation(key.buyer).domain
+        norms = np.abs(raw).sum(axis=1) if kind == "l1" else np.sqrt((raw**2).sum(axis=1))
+        longest = 1.0 if kind in ("l1", "l2") else np.inf  # a sphere takes no shorter ones
         return {
-            bid["sender"]: (norm, gradient * min(1.0, clip / norm))
+            bid["sender"]: (norm, gradient * min(longest, clip / norm))
             for bid, norm, gradient in zip(bids, norms.tolist(), raw, strict=True)
         }
+
+    def computed_updates(self, key, rows, sizes, names):
+        """Gradients, or the changes by local steps, of the owners of these names."""
+        model, spec = self.teacher(key.buyer), self.scenario.learning
+        if spec.update == "gradient":
+            return model.gradients(self.parameters(key), self.data, rows, sizes)
+        streams, index = self.streams, self.indices[key.buyer]
+        given = (self.parameters(key), self.data, rows, sizes, streams, names, key.round, index)
+        return local_changes(model, spec, *given)
+
+    def processed_records(self, size):
+        """Records that an owner goes through to compute what she sends, repeats counted."""
+        spec = self.scenario.learning
+        return size if spec.update == "gradient" else spec.steps * min(size, spec.batch or size)
+
+    @remembered
+    def perturbation(self, buyer):
+        spec = self.buyers[buyer].perturbation
+        return fm.perturbation.create(spec.name, **spec.options)
+
+    def dimension(self, buyer):
+        if self.learns:
+            return self.teacher(buyer).dimension
+        return self.buyers[buyer].model.options.get("dimension", 1)
+
+    def total_variance(self, key, loss):
+        """Of a released vector: by the formula for Laplace noise, else by the policy's own."""
+        clip, count = self.scenario.privacy.clip, self.dimension(key.buyer)
+        policy = self.perturbation(key.buyer)
+        if policy.name == "laplace":
+            return count * 8 * clip**2 / loss**2
+        return float(policy.variance(np.array([loss]), count, clip)[0])
 
     @remembered
     def delivered(self, key):
@@ -406,8 +441,12 @@ class MarketTwin:
         total = None
         for row in self.rows("weight", key):
             name, gradient = row["receiver"], self.clipped(key)[row["receiver"]][1]
-            noise = unit_noise(self.streams, len(gradient), name, key.round, index)
-            sent = gradient + noise * (2 * clip / row["privacy_loss"])
+            rng = self.streams.generator(Purpose.NOISE, name, key.round, index)
+            policy, loss = self.perturbation(key.buyer), row["privacy_loss"]
+            if policy.name == "laplace":
+                sent = gradient + rng.laplace(size=len(gradient)) * (2 * clip / loss)
+            else:
+                sent = policy.release(gradient[None], np.array([loss]), rng, clip)[0]
             total = row["weight"] * sent + (0.0 if total is None else total)
         return total
 
@@ -417,9 +456,31 @@ class MarketTwin:
         if key.round == 0:
             return self.teacher(key.buyer).initial()
         before = Key(key.round - 1, key.buyer)
-        step = self.delivered(before)
-        rate = self.buyers[key.buyer].model.learning_rate
-        return self.parameters(before) - (0.0 if step is None else rate * step)
+        return self.parameters(before) - self.step(before)
+
+    def step(self, key):
+        """What a buyer subtracts in a round: her rate times a sum of all that was delivered."""
+        updates = [self.delivered(Key(number, key.buyer)) for number in range(key.round + 1)]
+        if updates[-1] is None:
+            return 0.0
+        model, last = self.buyers[key.buyer].model, self.scenario.rounds - 1
+        assert model.schedule.name in ("constant", "cosine")
+        assert model.optimizer.name in ("sgd", "momentum")
+        rate, decay = model.learning_rate, model.optimizer.options.get("momentum", 0.0)
+        if model.schedule.name == "cosine":
+            rate *= (1 + np.cos(np.pi * key.round / last)) / 2
+        latest_first = [update for update in reversed(updates) if update is not None]
+        return rate * sum(decay**age * update for age, update in enumerate(latest_first))
+
+    def evaluated(self, key):
+        """The parameters that are evaluated when this round begins, in the mean of all so far."""
+        share = self.buyers[key.buyer].model.averaging
+        if share == 0:
+            return self.parameters(key)
+        eta, rounds = 2 / share - 2, range(1, key.round + 1)
+        weights = [math.exp(math.lgamma(number + eta) - math.lgamma(number)) for number in rounds]
+        models = [self.parameters(Key(number, key.buyer)) for number in rounds]
+        return sum(w * m for w, m in zip(weights, models, strict=True)) / sum(weights)
 
     @remembered
     def evaluation(self, key):
@@ -428,7 +489,7 @@ class MarketTwin:
             last or (key.round + 1) % self.buyers[key.buyer].model.evaluate_every == 0
         ):
             return None
-        after = self.parameters(Key(key.round + 1, key.buyer))
+        after = self.evaluated(Key(key.round + 1, key.buyer))
         return self.teacher(key.buyer).evaluate(after, self.data)
 
     @property

@@ -17,7 +17,7 @@ from flmarket_sim.scenario.scenario_file import build_scenario
 from tests.eventlog.column_comparison import both_columns, differences
 from tests.eventlog.file_twin import FileTwin, contradictions
 from tests.eventlog.log_twin import LogTwin
-from tests.eventlog.market_twin import Key
+from tests.eventlog.market_twin import Key, MarketTwin
 from tests.eventlog.test_every_column import DELAYS, MARKETS, SMALL
 
 LEARNING = {
@@ -43,10 +43,32 @@ RUNS = {
     | {"log": {"models": "every"}},
     "two buyers": LEARNING | {"rounds": 4, "buyers": TWO},
     "resumed from a checkpoint": LEARNING | {"rounds": 6},
+    "local steps, momentum and means": LEARNING
+    | {
+        "rounds": 7,
+        "perturbation": {"name": "laplace"},
+        "aggregation": {"name": "opt-aggr", "error": "coordinate"},
+        "learning": {"update": "local", "steps": 3, "learning_rate": 0.2, "batch": 7},
+        "model": {
+            "name": "logistic",
+            "learning_rate": 0.3,
+            "optimizer": {"name": "momentum", "momentum": 0.8},
+            "schedule": {"name": "cosine"},
+            "averaging": 0.4,
+        },
+    },
 }
 if find_spec("opendp"):
-    RUNS["hardened noise"] = LEARNING | {"rounds": 4, "privacy": {"clip": 0.5, "noise": "hardened"}}
-STOPPED = {"liars, stopped and simulated again": 2, "resumed from a checkpoint": 3}
+    RUNS["hardened noise"] = LEARNING | {
+        "rounds": 4,
+        "privacy": {"clip": 0.5, "noise": "hardened"},
+        "perturbation": {"name": "laplace"},
+    }
+STOPPED = {
+    "liars, stopped and simulated again": 2,
+    "resumed from a checkpoint": 3,
+    "local steps, momentum and means": 4,
+}
 
 
 def stop_and_resume(scenario, path, rounds):
@@ -80,7 +102,9 @@ def runs(tmp_path_factory):
                 checkpoints.add(name)
             whole = fm.run(scenario, folder / f"{number} whole").path
             assert fingerprint(paths[name]) == fingerprint(whole)
-    assert checkpoints == {"resumed from a checkpoint"}, "a plug-in from outside has none"
+    assert checkpoints == {*STOPPED} - {"liars, stopped and simulated again"}, (
+        "a plug-in from outside has none"
+    )
     return paths
 
 
@@ -108,12 +132,23 @@ def test_the_runs_have_what_has_to_follow(name, twins, runs):
 def test_a_kept_model_is_one_step_from_the_model_before_it(name, twins):
     twin = twins[name]
     for key in twin.keys:
-        rate = twin.buyers[key.buyer].model.learning_rate
         before, after = twin.parameters(key), twin.parameters(Key(key.round + 1, key.buyer))
-        step = twin.delivered(key)
-        moved = before if step is None else before - rate * step
-        np.testing.assert_array_equal(after, moved)
-        assert (step is not None) == twin.rows("update", key)[0]["valid"]
+        moved = before - twin.step(key)
+        if twin.buyers[key.buyer].model.optimizer.name == "sgd":
+            np.testing.assert_array_equal(after, moved)
+        np.testing.assert_allclose(after, moved, rtol=0, atol=1e-12)
+        assert (twin.delivered(key) is not None) == twin.rows("update", key)[0]["valid"]
+
+
+def test_a_kept_mean_is_the_mean_of_the_kept_models(twins):
+    twin = twins["local steps, momentum and means"]
+    assert twin.kept(0, "buyer").average is None, "before the first round there is none"
+    for key in [Key(key.round + 1, key.buyer) for key in twin.keys]:
+        mean = MarketTwin.evaluated(twin, key)
+        np.testing.assert_allclose(twin.evaluated(key), mean, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(twin.evaluated(key), twin.kept(*key).average)
+    assert np.abs(twin.kept(7, "buyer").average - twin.kept(7, "buyer").parameters).max() > 1e-3
+    assert twins["two buyers"].kept(1, "anna").average is None
 
 
 @pytest.mark.parametrize("name", [name for name in RUNS if name != "hardened noise"])

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -282,6 +283,59 @@ def test_an_outside_model_may_remember_anything_so_its_run_is_simulated_again(tm
     assert checkpoint.read_checkpoint(tmp_path / "out") is None
     fm.resume(tmp_path / "out")
     assert fingerprint(tmp_path / "out") == fingerprint(tmp_path / "whole")
+
+
+TEACHING = {
+    "rounds": 6,
+    "data": {"name": "synthetic", "records": 1200, "features": 5, "classes": 3},
+    "owners": {"count": 60},
+    "perturbation": {"name": "laplace"},
+    "log": {"models": "every"},
+}
+LEARNERS = {
+    "momentum": {"model": {"optimizer": "momentum", "schedule": "inverse-sqrt"}},
+    "adam and a mean": {"model": {"optimizer": "adam", "averaging": 0.5}},
+    "RMSprop": {"model": {"optimizer": {"name": "RMSprop", "momentum": 0.5}, "averaging": 1.0}},
+    "local batches": {
+        "learning": {"update": "local", "steps": 3, "batch": 4},
+        "model": {"optimizer": "average"},
+    },
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_way_to_learn_goes_on_from_every_round(tmp_path, often, name):
+    scenario = build_scenario(TEACHING | LEARNERS[name])
+    whole = fm.run(scenario, tmp_path / "whole").path
+    for rounds in range(1, 7):
+        out = tmp_path / f"after {rounds}"
+        broken_off(scenario, out, rounds)
+        assert checkpoint.read_checkpoint(out).facts.rounds == [rounds]
+        fm.resume(out)
+        assert fingerprint(out) == fingerprint(whole)
+
+
+@pytest.mark.parametrize("name", ["momentum", "adam and a mean", "RMSprop"])
+def test_a_checkpoint_with_another_state_of_learning_is_damaged(tmp_path, often, name):
+    scenario, out = build_scenario(TEACHING | LEARNERS[name]), tmp_path / "run"
+    broken_off(scenario, out, 3)
+    path = out / checkpoint.NAME
+    with np.load(path) as content:
+        arrays = {key: content[key] for key in content.files}
+    learned = [key for key in arrays if key.startswith("learner 0 ")]
+    assert any("optimizer" in key for key in learned)
+    assert ("learner 0 average" in learned) == (name != "momentum")
+    for key in learned:
+        for wrong in (None, arrays[key][None], arrays[key] * np.nan, arrays[key].astype("f4")):
+            changed = {one: array for one, array in arrays.items() if one != key}
+            with path.open("wb") as file:
+                np.savez(file, **changed, **({} if wrong is None else {key: wrong}))
+            with pytest.raises(FlmarketError, match=r"checkpoint\.npz is damaged"):
+                fm.resume(out)
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+    fm.resume(out)
+    assert fingerprint(out) == fingerprint(fm.run(scenario, tmp_path / "whole").path)
 
 
 def test_a_finished_run_whose_files_are_lost_is_not_called_whole(tmp_path):

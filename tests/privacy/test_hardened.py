@@ -16,7 +16,7 @@ from flmarket_sim.sweep.sweep_plan import parse_sweep
 from tests.support.command_line import flmarket
 from tests.support.paths import ROOT
 
-HARD = '[privacy]\nnoise = "hardened"\n'
+HARD = '[privacy]\nnoise = "hardened"\n[perturbation]\nname = "laplace"\n'
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_seeds_by_other_ways_are_refused_too(tmp_path):
             {
                 key: value
                 for key, value in parse_scenario(HARD).as_dict().items()
-                if key in ("seed", "privacy")
+                if key in ("seed", "privacy", "perturbation")
             }
         )
     with pytest.raises(InputError, match="cannot be repeated"):

@@ -79,7 +79,7 @@ def test_the_audit_catches_half_the_noise_with_ten_thousand_draws(name, options)
 def test_a_search_comes_close_to_the_event_that_a_perturbation_names(name, options):
     made = Plain(fm.perturbation.create(name, **options))
     found = privacy.audit(made, 1.0, draws=50_000, one_by_one=50)
-    assert found.passed and found.lower_bound > 0.85
+    assert found.passed and found.lower_bound > 0.8
     twice = Plain(AtTwiceTheLoss(fm.perturbation.create(name, **options)))
     assert not privacy.audit(twice, 1.0, draws=10_000, one_by_one=0).passed
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
+from flmarket_sim.auctions.learned.regime import kappa_of
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.bids import BidBatch
 
@@ -35,6 +36,7 @@ class _LearnedAuction:
         from flmarket_sim.auctions.learned import weight_files
 
         self.learned: Learned = weight_files.load(weights, self.name, rule)
+        self.trained_kappa = kappa_of(self.learned.facts)
         self._level_count = int(self.learned.network.levels)  # type: ignore[arg-type]
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:

@@ -24,6 +24,7 @@ from flmarket_sim.auctions.learned.favourite import (
     fine_grid,
     payments_between,
 )
+from flmarket_sim.auctions.learned.regime import kappa_of
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.threads import one_torch_thread
@@ -77,6 +78,7 @@ class SeqPrice:
                 f"{self.learned.network.size!r}, not {size!r}"
             )
         self.network = self.learned.network.double()
+        self.trained_kappa = kappa_of(self.learned.facts)
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         """Draws nothing: the same reports give the same outcome."""

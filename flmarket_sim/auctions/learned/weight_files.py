@@ -18,6 +18,7 @@ from torch import nn
 from flmarket_sim.auctions.learned.menu_network import MenuNetwork
 from flmarket_sim.auctions.learned.paper_network import PaperNetwork
 from flmarket_sim.auctions.learned.price_network import PriceNetwork
+from flmarket_sim.auctions.learned.regime import kappa_of
 from flmarket_sim.errors import InputError, shortened
 from flmarket_sim.storage.atomic_files import write_whole
 
@@ -88,6 +89,8 @@ def load_safetensors(path: Path) -> Learned:
             facts = json.loads((file.metadata() or {})["flmarket"])
             names = file.keys()
             state = {name: file.get_tensor(name) for name in names}
+        if not (math.isfinite(kappa_of(facts)) and kappa_of(facts) > 0):
+            raise ValueError("kappa must be finite and positive")
         network = _build(facts, state)
         network.load_state_dict(state)
         return Learned(

@@ -15,6 +15,7 @@ NAMES = (
     "startup",
     "aggregation",
     "learning_run",
+    "local_training",
     "throughput",
     "disk",
     "population",

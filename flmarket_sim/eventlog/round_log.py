@@ -34,7 +34,11 @@ class RoundLog:
         if isinstance(record, RoundRecord):
             envelope = (self.seq, time, round, self.buyers[buyer], sender, receiver)
             names = [column.name for column in (*ENVELOPE, *record.columns)]
-            self._rounds.append(dict(zip(names, (*envelope, *record.cells()), strict=True)))
+            cells = [
+                cell if column.names is None else column.names[cell]
+                for column, cell in zip(record.columns, record.cells(), strict=True)
+            ]
+            self._rounds.append(dict(zip(names, (*envelope, *cells), strict=True)))
 
     def table(
         self, record: Record, *, round: int, buyer: int, sender: Integers, receiver: Integers

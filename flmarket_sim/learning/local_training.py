@@ -23,7 +23,7 @@ from flmarket_sim.scenario.model import Learning
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-ELEMENTS = 2**20  # most numbers of records or parameters in one vectorised step
+ELEMENTS = 2**21  # most numbers of records or parameters in one vectorised step
 
 
 class Work(NamedTuple):

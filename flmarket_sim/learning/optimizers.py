@@ -68,7 +68,8 @@ class Average(Sgd):
     """The new model is the weighted mean of the owners' models (FedAvg): w - update.
 
     This is meant for `[learning] update = "local"`, where an update is the difference to an owner's
-    model. The learning rate and its schedule have no effect.
+    model. The weights are those of the aggregation rule; where they sum to less than 1, the old
+    model has the rest. The learning rate and its schedule have no effect.
     """
 
     name = "average"

@@ -50,7 +50,7 @@ ROWS = 2**20  # numbers of vectors in memory at once
 class BestCap(NamedTuple):
     """The caps of the least variance, one for each privacy loss.
 
-    height        gamma, which is also the mean m of <V, u>
+    height        the mean m of <V, u>, which is also gamma (in more than one dimension)
     mass          q, of the uniform distribution
     chance        p, of the release
     mean_square   of <V, u>
@@ -63,10 +63,11 @@ class BestCap(NamedTuple):
 
 
 def best_cap(privacy_loss: Floats, dimension: int) -> BestCap:
-    """The best caps in `dimension` >= 2 for losses above 0 (of any shape).
+    """The best caps in a dimension for losses above 0 (of any shape).
 
-    A few losses are solved one by one and remembered, since a market asks for each several times.
-    Of many, each is solved once.
+    In one dimension the sphere has two points, and a cap is one of them: randomised response. A few
+    losses are solved one by one and remembered, since a market asks for each several times. Of
+    many, each is solved once.
     """
     if privacy_loss.size <= FEW:
         caps = [_one_cap(loss, dimension) for loss in privacy_loss.ravel().tolist()]
@@ -86,6 +87,9 @@ def _one_cap(privacy_loss: float, dimension: int) -> tuple[float, ...]:
 
 def _solved(privacy_loss: Any, dimension: int) -> BestCap:
     w = 1.0 / np.expm1(np.minimum(privacy_loss, LARGEST))
+    if dimension == 1:
+        ones = np.ones_like(w)
+        return BestCap(0.5 / (0.5 + w), 0.5 * ones, 0.5 * (1.0 + w) / (0.5 + w), ones)
     height = _best_height(w, dimension)
     mass = cap_mass(height, dimension)
     chance = mass * (1.0 + w) / (mass + w)
@@ -124,13 +128,16 @@ def heights(cap: BestCap, dimension: int, rng: np.random.Generator) -> Floats:
     """(n,) <V, u> of releases on the sphere, one cap each."""
     uniform = rng.random((2, len(cap.chance)))
     inside = uniform[0] < cap.chance
+    if dimension == 1:
+        return np.where(inside, 1.0, -1.0)
     tail = np.where(inside, uniform[1] * cap.mass, cap.mass + uniform[1] * (1.0 - cap.mass))
     return height_of_tail(tail, dimension)
 
 
 def release_unit(units: Floats, cap: BestCap, rng: np.random.Generator) -> Floats:
     """(n, k) points of the sphere near unit vectors (n, k), one cap each: PrivUnit itself."""
-    return points_at(heights(cap, units.shape[1], rng), units, rng)
+    height = heights(cap, units.shape[1], rng)
+    return units * height[:, None] if units.shape[1] == 1 else points_at(height, units, rng)
 
 
 def with_extra_coordinate(gradients: Floats, clip: float) -> Floats:
@@ -210,10 +217,9 @@ class PrivUnit:
 def sphere_dimension(dimension: int, length: Length, name: str) -> int:
     """The dimension of the sphere for gradients of so many coordinates."""
     whole = dimension + 1 if length == "kept" else dimension
-    if not 2 <= whole <= LARGEST_DIMENSION:
-        least = 1 if length == "kept" else 2
+    if not 1 <= whole <= LARGEST_DIMENSION:
         raise InputError(
-            f"perturbation {name!r} with length = {length!r} takes gradients of {least} to "
-            f"{LARGEST_DIMENSION - 1:,} coordinates, not {dimension:,}"
+            f"perturbation {name!r} takes gradients of 1 to {LARGEST_DIMENSION - 1:,} coordinates, "
+            f"not {dimension:,}"
         )
     return whole

@@ -106,11 +106,11 @@ class ProjUnit:
         return NUMBER_BYTES * self.size + SEED_BYTES
 
     def worst_pair(self, privacy_loss: float, dimension: int, clip: float = 1.0) -> WorstPair:
-        """A height of at least m_k along u itself. Since |S u| <= 1 the point is then in its cap,
-        whatever the subspace is, so the two chances differ by exp(e). They are smaller than those
-        of the cap, which nobody sees who does not know the subspace."""
-        whole = sphere_dimension(dimension, self.length, self.name)
-        return axis_pair(dimension, clip, clip / mean_length(min(self.size, whole), whole))
+        """Without a projection, the cap as in priv-unit. With one, heights along u: from C / mu on
+        a point is in its cap whatever the subspace is, since |S u| <= 1, and the chances differ by
+        exp(e); but few points are so high, and lower ones tell nearly as much."""
+        projected = self.size < sphere_dimension(dimension, self.length, self.name)
+        return axis_pair(dimension, clip, None if projected else clip)
 
 
 def mean_length(size: int, dimension: int) -> float:

@@ -62,6 +62,8 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "convl-aggr": "aggregation.simple_rules:ConvlAggr",
         "var-opt": "aggregation.simple_rules:VarOpt",
         "uniform": "aggregation.simple_rules:UniformWeights",
+        "constrained": "aggregation.constrained:Constrained",
+        "opt-aggr-scs": "aggregation.opt_aggr_scs:OptAggrScs",
     },
     "perturbation": {
         "laplace": "perturbation.laplace:Laplace",

@@ -10,15 +10,18 @@ from flmarket_sim import aggregation
 from flmarket_sim.aggregation import create, error_bound, error_bound_parts
 
 
-def interior_point(loss, size, clip, *, losers_count=True, renormalised=False):
-    """The weights by Clarabel, straight from the definition."""
+def interior_point(
+    loss, size, clip, *, losers_count=True, renormalised=False, variance=None, unit=1.0
+):
+    """The weights by Clarabel, straight from the definition; errors are divided by `unit`."""
     share = size / size.sum()
     sells = loss > 0
     target = share[sells] / (share[sells].sum() if renormalised else 1.0)
     lost = share[~sells].sum() if losers_count else 0.0
     weight = cp.Variable(int(sells.sum()))
-    noise = cp.sum_squares(cp.multiply(np.sqrt(8.0) * clip / loss[sells], weight))
-    bias = clip * (cp.norm1(weight - target) + lost)
+    spread = np.sqrt(8.0) * clip / loss[sells] if variance is None else np.sqrt(variance[sells])
+    noise = cp.sum_squares(cp.multiply(spread / np.sqrt(unit), weight))
+    bias = clip / np.sqrt(unit) * (cp.norm1(weight - target) + lost)
     problem = cp.Problem(cp.Minimize(noise + cp.square(bias)), [cp.sum(weight) == 1, weight >= 0])
     problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
     found = np.zeros(len(loss))
@@ -69,6 +72,54 @@ def test_opt_aggr_is_the_optimum_that_an_interior_point_solver_finds():
             0
         ]
         assert abs(ours - theirs) <= 1e-9 * theirs
+
+
+VARIANCES = {
+    "kappa 8": lambda loss: 8 / loss**2,
+    "kappa 4880": lambda loss: 4880 / loss**2,
+    "kappa 1e5": lambda loss: 1e5 / loss**2,
+    "a mechanism with a floor": lambda loss: 60 / np.expm1(loss) + 12,
+    "a mechanism that jumps": lambda loss: 500 / np.ceil(2 * loss),
+}
+
+
+@pytest.mark.parametrize("kind", VARIANCES)
+def test_with_variances_opt_aggr_is_the_optimum_that_an_interior_point_solver_finds(kind):
+    """The scale of the errors is given to the solver, which else stops too early at kappa 1e5."""
+    rule = create("opt-aggr")
+    for loss, size, clip in instances(30, seed=5):
+        with np.errstate(divide="ignore"):
+            variance = np.where(loss > 0, clip**2 * VARIANCES[kind](loss), np.inf)
+        market = loss[None], size[None], clip, variance[None]
+        weights = rule.weights(*market)
+        ours = error_bound(weights, *market)[0]
+        solved = interior_point(loss, size, clip, variance=variance, unit=ours)
+        assert abs(ours - error_bound(solved[None], *market)[0]) <= 1e-9 * ours
+        assert weights[0] == pytest.approx(solved, abs=1e-6)
+
+
+def bound_by_a_loop(weights, loss, size, clip, variance):
+    """The error bound of one market, term by term."""
+    noise, bias = 0.0, 0.0
+    for weight, d, v in zip(weights, size, variance, strict=True):
+        if weight > 0:
+            noise += weight**2 * v
+        bias += abs(weight - d / sum(size))
+    return noise + (clip * bias) ** 2 if max(loss) > 0 else np.inf
+
+
+def test_the_bound_with_variances_is_that_of_an_obvious_loop():
+    rng = np.random.default_rng(6)
+    loss = rng.uniform(0.1, 2.0, (40, 5)) * (rng.random((40, 5)) < 0.7)
+    size = np.floor(rng.lognormal(3, 1, (40, 5))) + 1
+    variance = np.where(loss > 0, rng.uniform(1, 1e5, (40, 5)), np.inf)
+    for name in ("opt-aggr", "convl-aggr", "uniform"):
+        weights = create(name).weights(loss, size)
+        found = error_bound_parts(weights, loss, size, 2.0, variance)
+        for k in range(40):
+            slow = bound_by_a_loop(weights[k], loss[k], size[k], 2.0, variance[k])
+            assert found.total[k] == pytest.approx(slow, rel=1e-12)
+            assert found.total[k] == found.variance[k] + found.squared_bias[k]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,14 @@ from .references import REFERENCES
 
 HERE = "tests.auctions.test_ranking_value"
 RANKING = ("all-in", "all-in-critical", "proportional-share")
-STEEP = MarketError("vector", lambda loss: 300.0 / np.expm1(loss) ** 2, 1.0)
+
+
+def steep(loss):
+    with np.errstate(divide="ignore"):
+        return 300.0 / np.expm1(loss) ** 2
+
+
+STEEP = MarketError("vector", steep, 1.0)
 
 
 def shrinking(privacy_budget, data_size):

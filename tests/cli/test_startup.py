@@ -63,6 +63,10 @@ def test_a_run_imports_no_library_that_it_does_not_need(tmp_path):
     assert used == {"numpy", "pyarrow", "pydantic", "rich", "simpy"}
 
 
+def test_a_list_of_the_rules_does_not_import_the_solvers_that_some_of_them_use():
+    assert "cvxpy" not in imported_by("list", "aggregation")
+
+
 def test_every_command_of_the_list_has_a_help_page_of_its_own():
     listed = CliRunner().invoke(app, ["--help"]).stdout
     for name, (_, summary) in COMMANDS.items():

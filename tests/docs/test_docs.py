@@ -124,7 +124,7 @@ def test_the_tables_of_the_findings_are_those_that_were_kept():
 def test_the_scenario_of_the_page_is_valid_and_shows_every_key():
     text = blocks("docs/scenarios.md", "toml")[0]
     scenario = parse_scenario(text, "docs/scenarios.md")
-    for part in ("owners", "market", "privacy", "log", "model"):
+    for part in ("owners", "market", "privacy", "log", "learning", "model"):
         missing = (
             set(type(getattr(scenario, part)).model_fields)
             - getattr(scenario, part).model_fields_set

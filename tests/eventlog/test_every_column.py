@@ -13,6 +13,10 @@ from tests.eventlog.log_twin import LogTwin
 
 DELAYS = {"name": "uniform", "low": 0.2, "high": 1.0}
 SMALL = {"name": "synthetic", "records": 600, "features": 4, "classes": 3, "test_records": 50}
+PAPERS = {  # the paper's release and its reading of the error
+    "perturbation": {"name": "laplace"},
+    "aggregation": {"name": "opt-aggr", "error": "coordinate"},
+}
 MARKETS = {
     "liars who teach a model": {
         "rounds": 4,
@@ -35,6 +39,7 @@ MARKETS = {
         "budget": {"factor": [0.4, 0.8]},
         "auction": {"name": "pay-as-bid"},
         "model": {"name": "logistic", "evaluate_every": 3},
+        **PAPERS,
     },
     "menus": {
         "rounds": 3,
@@ -42,7 +47,7 @@ MARKETS = {
         "owners": {"count": 24, "behaviours": [{"name": "scale", "share": 0.4, "factor": 0.3}]},
         "market": {"bidders": 8, "delay": DELAYS, "counterfactual": True},
         "auction": {"name": "seq-price"},
-        "model": {"name": "none"},
+        "model": {"name": "none", "dimension": 40},
     },
     "two buyers and unreliable owners": {
         "rounds": 8,

@@ -18,7 +18,7 @@ from tests.eventlog.column_comparison import both_columns, differences
 from tests.eventlog.file_twin import FileTwin, contradictions
 from tests.eventlog.log_twin import LogTwin
 from tests.eventlog.market_twin import Key, MarketTwin
-from tests.eventlog.test_every_column import DELAYS, MARKETS, SMALL
+from tests.eventlog.test_every_column import DELAYS, MARKETS, PAPERS, SMALL
 
 LEARNING = {
     "data": SMALL,
@@ -33,6 +33,12 @@ LEARNING = {
     "privacy": {"clip": 0.5},
     "budget": {"factor": [0.4, 1.2]},
     "log": {"models": "every"},
+    **PAPERS,
+}
+DIRECTIONS = {
+    "perturbation": {"name": "priv-unit", "length": "unit"},
+    "aggregation": "opt-aggr",
+    "privacy": {"clip": 0.1},
 }
 TWO = [
     {"name": "anna", "model": {"name": "logistic", "learning_rate": 0.5}},
@@ -43,6 +49,7 @@ RUNS = {
     | {"log": {"models": "every"}},
     "two buyers": LEARNING | {"rounds": 4, "buyers": TWO},
     "resumed from a checkpoint": LEARNING | {"rounds": 6},
+    "directions alone": LEARNING | {"rounds": 3} | DIRECTIONS,
     "local steps, momentum and means": LEARNING
     | {
         "rounds": 7,

@@ -21,7 +21,7 @@ MARKET = {
     },
     "market": {"bidders": 6},
     "log": {"models": "every"},
-    "buyers": [{"name": "anna"}, {"name": "bert"}],
+    "buyers": [{"name": "anna"}, {"name": "bert", "model": {"averaging": 0.5}}],
 }
 
 
@@ -73,6 +73,14 @@ def test_an_owner_sees_the_models_that_she_was_sent_without_what_led_to_them(run
             assert model.gradient is None, "two models in a row would tell; one does not"
         some += bool(sent)
     assert some > 0
+
+
+def test_the_mean_of_a_buyers_models_is_hers_alone(seen):
+    own = seen("buyer:bert")
+    assert all((model.average is None) == (model.rounds == 0) for model in own.values())
+    assert all(model.average is None for model in seen("buyer:anna").values())
+    for who in ("broker", *(f"owner:{owner}" for owner in range(24))):
+        assert all(model.average is None for model in seen(who).values()), who
 
 
 def test_who_was_sent_nothing_is_told_so(run, seen, tmp_path):

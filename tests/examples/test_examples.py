@@ -41,7 +41,7 @@ def market(command, out, **overrides):
 
 def test_every_market_of_the_page_runs(tmp_path):
     runs = [command for command in COMMANDS if command.startswith("run ")]
-    assert len(runs) == 5
+    assert len(runs) == 6
     for number, command in enumerate(runs):
         path = market(command, tmp_path / str(number), rounds=3)
         assert fm.read_events(path, "round").num_rows == 3
@@ -91,6 +91,25 @@ def test_the_blended_weights_end_at_the_two_simple_rules(precision, twin):
 def test_a_wrong_option_of_the_rule_is_refused_in_one_paragraph():
     with pytest.raises(fm.FlmarketError, match="precision must lie in"):
         registry.aggregation.create("blended_weights:BlendedWeights", precision=2.0)
+
+
+def test_the_floor_holds_for_everybody_who_sells_and_evenness_evens_the_weights_out():
+    rng = np.random.default_rng(3)
+    loss = rng.uniform(0.5, 2.0, (30, 6)) * (rng.random((30, 6)) < 0.7)
+    loss[:, 0] = 1.0
+    size = np.floor(rng.lognormal(3, 1, (30, 6))) + 1
+    name = "weight_floor:WeightFloor"
+    floor = registry.aggregation.create(name, floor=0.5).weights(loss, size)
+    equal = (loss > 0) / (loss > 0).sum(axis=1, keepdims=True)
+    assert (floor >= 0.5 * equal - 1e-8).all() and (floor[loss == 0] == 0).all()
+    free = registry.aggregation.create(name, floor=0.0).weights(loss, size)
+    assert free == pytest.approx(
+        registry.aggregation.create("opt-aggr").weights(loss, size), abs=1e-6
+    )
+    even = registry.aggregation.create(name, evenness=1e3).weights(loss, size)
+    assert np.abs(even - equal).max() < 0.01 < np.abs(free - equal).max()
+    with pytest.raises(fm.FlmarketError, match="floor must be at least 0 and below 1"):
+        registry.aggregation.create(name, floor=1.0)
 
 
 def test_cautious_owners_offer_more_after_every_sale_and_never_more_than_they_have(tmp_path):

@@ -223,7 +223,7 @@ def test_the_bound_of_data_has_true_sizes_and_is_the_reported_one_where_nobody_l
     run = market(
         owners=owners_with({"name": "shade", "share": 0.5, "data_size": 0.1}),
         rounds=2,
-        aggregation={"name": "uniform"},
+        aggregation={"name": "uniform", "error": "coordinate"},
     )
     for row in rows(run, "delivery"):
         number = row["round"]

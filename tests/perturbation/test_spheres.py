@@ -171,12 +171,15 @@ def test_few_bytes_cost_little_accuracy():
 
 @pytest.mark.parametrize("length", ["kept", "unit"])
 def test_dimensions_without_a_sphere_are_refused(length):
-    least = 1 if length == "kept" else 2
-    assert np.isfinite(PrivUnit(length).variance(1.0, least))
-    with pytest.raises(InputError, match="takes gradients of"):
+    assert np.isfinite(PrivUnit(length).variance(1.0, 1))
+    with pytest.raises(InputError, match="takes gradients of 1 to"):
         PrivUnit(length).variance(1.0, 10**6 + 2)
-    if length == "unit":
-        with pytest.raises(InputError, match="takes gradients of 2 to"):
-            PrivUnit(length).variance(1.0, 1)
     with pytest.raises(InputError, match="size must be at least 2"):
         ProjUnit(1)
+
+
+def test_a_direction_of_one_coordinate_is_sent_by_randomised_response():
+    rows, losses = np.ones((20_000, 1)), np.full(20_000, 1.0)
+    sent = PrivUnit("unit").release(rows, losses, np.random.default_rng(0))[:, 0]
+    assert np.abs(sent) == pytest.approx(1 / np.tanh(0.5))
+    assert (sent > 0).mean() == pytest.approx(np.e / (np.e + 1), abs=0.015)

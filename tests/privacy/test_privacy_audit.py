@@ -326,7 +326,7 @@ def test_the_command_takes_any_perturbation_and_fits_the_window():
         (["priv-unit", "--option", "length"], "--option takes KEY=VALUE"),
         (["priv-unit", "--option", "length=long"], "length: Input should be 'kept' or 'unit'"),
         (["priv-unit", "--noise", "hardened"], "'laplace' only"),
-        (["priv-unit", "--option", "length=unit", "--dimension", "1"], "takes gradients of 2"),
+        (["gaussian", "--option", "delta=0.7"], "delta must lie between"),
     ],
 )
 def test_a_wrong_audit_gets_one_paragraph(arguments, complaint):

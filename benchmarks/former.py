@@ -6,11 +6,11 @@ A measured process replaces the present algorithm by one of these.
 from __future__ import annotations
 
 import numpy as np
-from flmarket_sim.privacy.clipping import MARGIN
 
 from flmarket_sim.auctions import all_in_critical, greedy
 from flmarket_sim.learning import partitions
 from flmarket_sim.market import broker, owner
+from flmarket_sim.perturbation.domains import MARGIN
 
 
 def walks() -> None:

@@ -22,7 +22,7 @@ ALLOWED = {  # room -> rooms it may import
     "eventlog": TYPES | {"eventlog"},
     "strategy": TYPES | POLICIES | {"learning", "strategy"},
     "market": TYPES | POLICIES | {"learning", "privacy", "eventlog", "strategy", "market"},
-    "testing": TYPES | POLICIES | {"strategy", "testing"},
+    "testing": TYPES | POLICIES | {"privacy", "strategy", "testing"},
     "training": TYPES | POLICIES | {"perturbation", "learning", "strategy", "training"},
     "experiments": TYPES | POLICIES | {"learning", "market", "studies", "experiments"},
     "sweep": TYPES | {"learning", "eventlog", "market", "experiments", "sweep"},

@@ -1,12 +1,11 @@
-"""`flmarket privacy`: an audit of the noise, and the privacy ledger of a run."""
+"""`flmarket privacy`: an audit of perturbations, and the privacy ledger of a run."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
-from rich.table import Table
 
 from flmarket_sim.cli.app import LOOK
 from flmarket_sim.cli.crew import (
@@ -19,16 +18,21 @@ from flmarket_sim.cli.crew import (
 )
 from flmarket_sim.cli.output import AsJson, print_json, stdout
 
-if TYPE_CHECKING:
-    from flmarket_sim.privacy import AuditResult
-
 app = typer.Typer(
-    help="Audit the noise, or show the privacy ledger of a run.", no_args_is_help=True, **LOOK
+    help="Audit a perturbation, or show the privacy ledger of a run.", no_args_is_help=True, **LOOK
 )
 
 
 @app.command()
 def audit(
+    perturbation: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="A perturbation: NAME or module:Class.")
+    ] = "laplace",
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="KEY=VALUE", help="Of it, e.g. length=unit."),
+    ] = None,
+    dimension: Annotated[int, typer.Option(min=1, max=10**6, help="Coordinates.")] = 10,
     noise: Annotated[
         Literal["simulation", "hardened"], typer.Option(help="As in [privacy] of a scenario.")
     ] = "simulation",
@@ -39,10 +43,13 @@ def audit(
     draws: Annotated[
         int, typer.Option(min=100, help="Gradients released for each of the two inputs.")
     ] = 1_000_000,
-    clip: Annotated[float, typer.Option(min=1e-6, max=1e6, help="L.")] = 1.0,
+    one_by_one: Annotated[
+        int, typer.Option(min=0, help="More of them that leave one by one, as in a market.")
+    ] = 2_000,
+    clip: Annotated[float, typer.Option(min=1e-6, max=1e6, help="The threshold.")] = 1.0,
     confidence: Annotated[
         float, typer.Option(min=0.5, max=1 - 1e-9, help="Of each lower bound.")
-    ] = 0.9999,
+    ] = 0.999,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulation noise.")] = 0,
     workers: Workers = None,
     cluster: Cluster = None,
@@ -51,39 +58,24 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Bound the privacy loss of released gradients from below. Exit 1 if a claim is refuted."""
-    from flmarket_sim.privacy import require_noise
-    from flmarket_sim.studies.privacy_audit_tasks import audit_results, count_hits, noise_tasks
+    from flmarket_sim.privacy.privacy_audit import Claim
+    from flmarket_sim.report import privacy_audit_table as report
+    from flmarket_sim.studies.privacy_audit_tasks import audit_results, audit_tasks, count_hits
 
-    require_noise(noise)
-    tasks = noise_tasks(epsilon or (0.5, 1.0, 2.0), clip, draws, seed, noise)
+    claim = Claim(1.0, dimension, clip, noise, seed)
+    losses = epsilon or (0.5, 1.0, 2.0)
+    given = report.options(options or [])
+    tasks = audit_tasks(perturbation, given, losses, claim, draws, one_by_one)
     crew = crew_from(workers, cluster, cluster_options, cluster_wait)
     with task_results("privacy-audit", tasks, count_hits, crew, "batches") as hits:
         results = audit_results(tasks, hits, confidence)
         if as_json:
-            rows = [vars(result) | {"passed": result.passed, "noise": noise} for result in results]
-            print_json(rows)
+            about = {"perturbation": perturbation, "options": given, "dimension": dimension}
+            print_json([report.row(result) | about | {"noise": noise} for result in results])
         else:
-            _print_table(results)
-            stdout.print(
-                f"{noise} noise, {draws:,} gradients for each of two inputs, L = {clip:g}; each "
-                f"bound holds with confidence {confidence:g}. A claim that is not refuted is not "
-                "proven.",
-                highlight=False,
-            )
+            stdout.print(report.render(perturbation, given, claim, results), highlight=False)
     if not all(result.passed for result in results):
         raise typer.Exit(1)
-
-
-def _print_table(results: list[AuditResult]) -> None:
-    table = Table(box=None, pad_edge=False)
-    for head in ("claimed e", "shown: e is at least", "within reach of the draws", "verdict"):
-        table.add_column(head, justify="right")
-    for result in results:
-        verdict = "not refuted" if result.passed else "REFUTED"
-        table.add_row(
-            f"{result.claimed:g}", f"{result.lower_bound:.4f}", f"{result.reach:.4f}", verdict
-        )
-    stdout.print(table)
 
 
 @app.command()

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from flmarket_sim.perturbation.domains import Domain, in_domain, norms
 from flmarket_sim.perturbation.perturbation import checked_losses, variance_from
 from flmarket_sim.perturbation.sphere_caps import cap_mean
+from flmarket_sim.perturbation.worst_pair import WorstPair, axis_pair
 
 Floats = NDArray[np.float64]
 NUMBERS = 2**20  # in memory at once
@@ -57,6 +58,10 @@ class DuchiL2:
         """The square of the sphere's radius, less |g|^2: largest for a gradient of zeros."""
         loss = np.asarray(privacy_loss, np.float64)
         return variance_from(loss, sphere_radius(loss[loss > 0], dimension, clip) ** 2)
+
+    def worst_pair(self, privacy_loss: float, dimension: int, clip: float = 1.0) -> WorstPair:
+        """The gradient's side of the sphere has the chances exp(e) / (exp(e) + 1) and the rest."""
+        return axis_pair(dimension, clip, 0.0)
 
 
 def sphere_radius(privacy_loss: Floats, dimension: int, clip: float) -> Floats:

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from flmarket_sim.perturbation.domains import Domain, in_domain
 from flmarket_sim.perturbation.perturbation import checked_losses, variance_from
+from flmarket_sim.perturbation.worst_pair import WorstPair, corner_pair
 
 Floats = NDArray[np.float64]
 NUMBERS = 2**20  # in memory at once
@@ -65,6 +66,11 @@ class DuchiLinf:
     def message_bytes(self, dimension: int, privacy_loss: float) -> int:
         """A bit for each coordinate, and the size of the cube."""
         return (dimension + 7) // 8 + 8
+
+    def worst_pair(self, privacy_loss: float, dimension: int, clip: float = 1.0) -> WorstPair:
+        """More ones than minus ones: these corners have the chances exp(e) / Z and 1 / Z each."""
+        half_edge = cube_size(np.array([privacy_loss]), dimension, clip)[0]
+        return corner_pair(dimension, clip, 0.5 * float(half_edge))
 
 
 def _corners(

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from flmarket_sim.errors import InputError
 from flmarket_sim.perturbation.domains import Domain, in_domain
 from flmarket_sim.perturbation.perturbation import checked_losses
+from flmarket_sim.perturbation.worst_pair import WorstPair, axis_pair
 
 Floats = NDArray[np.float64]
 HALVINGS = 200
@@ -57,12 +58,16 @@ class Gaussian:
 
     def noise_scale(self, privacy_loss: ArrayLike, clip: float = 1.0) -> Floats:
         """The standard deviation of the noise of one coordinate; infinite at a loss of 0."""
-        loss = np.asarray(privacy_loss, np.float64)
+        different, place = np.unique(np.asarray(privacy_loss, np.float64), return_inverse=True)
         scales = [
             2.0 * clip * least_ratio(one, self.delta) if one > 0 else np.inf
-            for one in loss.ravel().tolist()
+            for one in different.tolist()
         ]
-        return np.array(scales).reshape(loss.shape)
+        return np.asarray(np.array(scales)[place.reshape(np.shape(privacy_loss))])
+
+    def worst_pair(self, privacy_loss: float, dimension: int, clip: float = 1.0) -> WorstPair:
+        """Two gradients 2 C apart. Which event shows most depends on the number of releases."""
+        return axis_pair(dimension, clip, None, gaussian=True)
 
 
 def delta_of_ratio(ratio: float, privacy_loss: float) -> float:

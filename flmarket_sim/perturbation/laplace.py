@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from flmarket_sim.perturbation.domains import Domain, in_domain
 from flmarket_sim.perturbation.perturbation import checked_losses
+from flmarket_sim.perturbation.worst_pair import WorstPair, axis_pair
 
 Floats = NDArray[np.float64]
 
@@ -43,6 +44,10 @@ class Laplace:
         """Scale of the noise of one coordinate: 2 L / e."""
         with np.errstate(divide="ignore"):
             return np.asarray(2.0 * clip / np.asarray(privacy_loss, np.float64))
+
+    def worst_pair(self, privacy_loss: float, dimension: int, clip: float = 1.0) -> WorstPair:
+        """A first coordinate of at least L has the chances 1/2 and exp(-e) / 2."""
+        return axis_pair(dimension, clip, clip)
 
 
 def perturb(clipped: Floats, unit: Floats, privacy_loss: Floats, clip: float) -> Floats:

@@ -77,6 +77,13 @@ class Approximate(Protocol):
     delta: float
 
 
+@runtime_checkable
+class BoundsVariance(Protocol):
+    """A perturbation whose `variance` is an upper bound that no gradient needs to reach."""
+
+    variance_is_bound: bool
+
+
 def delta_of(perturbation: Perturbation) -> float:
     """The delta of a perturbation's promise; 0 for a pure one."""
     return float(perturbation.delta) if isinstance(perturbation, Approximate) else 0.0

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from flmarket_sim.perturbation.domains import Domain, in_domain
 from flmarket_sim.perturbation.perturbation import LARGEST, checked_losses, variance_from
+from flmarket_sim.perturbation.worst_pair import WorstPair, corner_pair
 
 Floats = NDArray[np.float64]
 LOSS_OF_ONE = 2.5  # the privacy loss that is worth another coordinate (Wang et al. 2019)
@@ -62,6 +63,13 @@ class Piecewise:
     def message_bytes(self, dimension: int, privacy_loss: float) -> int:
         """A number and its place for each sampled coordinate."""
         return 12 * int(coordinates(np.array([privacy_loss]), dimension)[0])
+
+    def worst_pair(self, privacy_loss: float, dimension: int, clip: float = 1.0) -> WorstPair:
+        """For one sampled coordinate, D times a value of at least l(1) = 1: chances z / (z + 1) and
+        exp(-e) times that. For several, sums tell less than all values, and no threshold is known.
+        """
+        one = coordinates(np.array([privacy_loss]), dimension)[0] == 1
+        return corner_pair(dimension, clip, clip * dimension if one else None)
 
 
 def coordinates(privacy_loss: Floats, dimension: int) -> NDArray[np.int64]:

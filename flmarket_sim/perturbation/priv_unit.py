@@ -35,6 +35,7 @@ from flmarket_sim.perturbation.sphere_caps import (
     mean_square_above,
     points_at,
 )
+from flmarket_sim.perturbation.worst_pair import WorstPair, axis_pair
 
 Floats = NDArray[np.float64]
 Length = Literal["kept", "unit"]
@@ -65,13 +66,18 @@ def best_cap(privacy_loss: Floats, dimension: int) -> BestCap:
     """The best caps in a dimension for losses above 0 (of any shape).
 
     In one dimension the sphere has two points, and a cap is one of them: randomised response. A few
-    losses are solved one by one and remembered, since a market asks for each several times.
+    losses are solved one by one and remembered, since a market asks for each several times. Of
+    many, each is solved once.
     """
     if privacy_loss.size <= FEW:
         caps = [_one_cap(loss, dimension) for loss in privacy_loss.ravel().tolist()]
         columns = np.array(caps, np.float64).reshape(*privacy_loss.shape, 4)
         return BestCap(*np.moveaxis(columns, -1, 0))
-    return _solved(privacy_loss, dimension)
+    different, place = np.unique(privacy_loss, return_inverse=True)
+    place = place.reshape(privacy_loss.shape)
+    if different.size <= FEW:
+        return BestCap(*(column[place] for column in best_cap(different, dimension)))
+    return BestCap(*(column[place] for column in _solved(different, dimension)))
 
 
 @lru_cache(maxsize=2**14)
@@ -118,14 +124,20 @@ def _halved(w: Any, dimension: int, low: Any) -> Any:
     return low
 
 
+def heights(cap: BestCap, dimension: int, rng: np.random.Generator) -> Floats:
+    """(n,) <V, u> of releases on the sphere, one cap each."""
+    uniform = rng.random((2, len(cap.chance)))
+    inside = uniform[0] < cap.chance
+    if dimension == 1:
+        return np.where(inside, 1.0, -1.0)
+    tail = np.where(inside, uniform[1] * cap.mass, cap.mass + uniform[1] * (1.0 - cap.mass))
+    return height_of_tail(tail, dimension)
+
+
 def release_unit(units: Floats, cap: BestCap, rng: np.random.Generator) -> Floats:
     """(n, k) points of the sphere near unit vectors (n, k), one cap each: PrivUnit itself."""
-    uniform = rng.random((2, len(units)))
-    inside = uniform[0] < cap.chance
-    if units.shape[1] == 1:
-        return np.asarray(units * np.where(inside, 1.0, -1.0)[:, None])
-    tail = np.where(inside, uniform[1] * cap.mass, cap.mass + uniform[1] * (1.0 - cap.mass))
-    return points_at(height_of_tail(tail, units.shape[1]), units, rng)
+    height = heights(cap, units.shape[1], rng)
+    return units * height[:, None] if units.shape[1] == 1 else points_at(height, units, rng)
 
 
 def with_extra_coordinate(gradients: Floats, clip: float) -> Floats:
@@ -195,6 +207,11 @@ class PrivUnit:
         if self.length == "unit":
             return variance_from(loss, clip**2 * (1.0 / cap.height**2 - 1.0))
         return variance_from(loss, kept_variance(cap.height, cap.mean_square, dimension, clip))
+
+    def worst_pair(self, privacy_loss: float, dimension: int, clip: float = 1.0) -> WorstPair:
+        """The cap of a gradient of length C: since gamma = m, it begins at C once it is scaled. Its
+        chances are p and q (1 - p) / (1 - q)."""
+        return axis_pair(dimension, clip, clip)
 
 
 def sphere_dimension(dimension: int, length: Length, name: str) -> int:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import flmarket_sim as fm
-from docs import findings, kinds
+from docs import findings, kinds, perturbations
 from flmarket_sim.scenario.scenario_file import parse_scenario
 from tests.support.paths import ROOT
 
@@ -136,6 +136,21 @@ def test_the_table_of_kinds_is_current():
     assert kinds.page(kinds.PAGE.read_text()) == kinds.PAGE.read_text(), (
         "run 'python -m docs.kinds'"
     )
+
+
+def test_the_table_of_perturbations_is_current():
+    text = perturbations.PAGE.read_text()
+    assert perturbations.page(text) == text, "run 'python -m docs.perturbations'"
+    assert text.count("| `proj-unit` |") == 1
+
+
+def test_the_perturbation_of_the_page_keeps_its_contract(tmp_path, monkeypatch):
+    from flmarket_sim.testing import check_perturbation
+
+    code = blocks("docs/writing-a-perturbation.md", "python")[0]
+    (tmp_path / "page_sign.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    check_perturbation("page_sign:RandomSign", draws=2_000)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

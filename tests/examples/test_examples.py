@@ -10,7 +10,7 @@ import pytest
 import flmarket_sim as fm
 from flmarket_sim.plugins import registry
 from flmarket_sim.studies.study_run import find_out
-from flmarket_sim.testing import check_auction, check_valuation
+from flmarket_sim.testing import check_auction, check_perturbation, check_valuation
 from tests.support.paths import ROOT
 from tests.support.profiles import random_profiles
 
@@ -41,7 +41,7 @@ def market(command, out, **overrides):
 
 def test_every_market_of_the_page_runs(tmp_path):
     runs = [command for command in COMMANDS if command.startswith("run ")]
-    assert len(runs) == 5
+    assert len(runs) == 6
     for number, command in enumerate(runs):
         path = market(command, tmp_path / str(number), rounds=3)
         assert fm.read_events(path, "round").num_rows == 3
@@ -154,3 +154,10 @@ def test_the_study_finds_less_error_with_more_bidders():
 @pytest.mark.parametrize("family", ["Power", "PowerOfData"])
 def test_the_valuations_keep_their_contract(family):
     check_valuation(f"power_valuation:{family}")
+
+
+def test_the_perturbation_keeps_its_contract_and_loses_all_that_it_may():
+    check_perturbation("random_sign:RandomSign", draws=5_000)
+    made = registry.perturbations.create("random_sign:RandomSign")
+    found = fm.privacy.audit(made, 1.0, draws=20_000, one_by_one=100)
+    assert found.passed and found.lower_bound > 0.93

@@ -10,8 +10,9 @@ from flmarket_sim.learning import partitions
 from flmarket_sim.learning.partitions import split_classes
 from flmarket_sim.learning.torch_model import TorchModel
 from flmarket_sim.market.simulation import rounds_only
+from flmarket_sim.perturbation.laplace import Laplace
 from flmarket_sim.plugins.registry import datasets
-from flmarket_sim.privacy import clip_l1
+from flmarket_sim.privacy import Release, create_noise
 from flmarket_sim.randomness import Streams
 from flmarket_sim.scenario.scenario_file import build_scenario
 
@@ -44,17 +45,23 @@ def test_a_weighted_sum_is_the_product_with_all_gradients_stacked():
 def test_a_weighted_sum_and_clipping_copy_no_round_of_gradients():
     gradients = np.random.default_rng(0).laplace(size=(50, 200_000))
     assert peak(lambda: weighted_sum(np.ones(50), list(gradients))) < 0.4 * gradients.nbytes
-    assert peak(lambda: clip_l1(gradients, 1.0, in_place=True)) < 0.4 * gradients.nbytes
+    assert peak(lambda: released(gradients)) < 0.4 * gradients.nbytes
 
 
-def test_clipping_in_place_gives_what_clipping_a_copy_gives():
+def test_gradients_are_clipped_in_their_own_memory_as_a_copy_is():
     gradients = np.random.default_rng(0).laplace(size=(7, 300_000))
     before = gradients.copy()
-    copied, norms = clip_l1(gradients, 1.0)
+    copied = Laplace().prepare(gradients, 1.0)
     assert (gradients == before).all()
-    placed, again = clip_l1(gradients, 1.0, in_place=True)
-    assert placed is gradients and (placed == copied).all() and (norms == again).all()
-    assert (norms == np.abs(before).sum(axis=1)).all()
+    placed = released(gradients)
+    assert placed.prepared is gradients and (placed.prepared == copied).all()
+    assert (placed.norms == np.abs(before).sum(axis=1)).all()
+
+
+def released(gradients):
+    """The gradients on the market's way out, prepared in their own memory."""
+    noise = create_noise("simulation", Laplace(), 1.0, Streams(0))
+    return Release(gradients, [1.0] * len(gradients), Laplace(), 1.0, noise)
 
 
 def test_a_round_holds_each_gradient_twice_at_most():

@@ -112,3 +112,68 @@ def test_the_command_checks_the_ledger_and_fails_when_it_is_wrong(liars, tmp_pat
     pq.write_table(table.set_column(1, "privacy_sold", less), cheat / "ledger.parquet")
     assert ask(cheat).exit_code == 1
     assert len(read(cheat, 1e-6, 1).wrong) == len(releases(liars))
+
+
+@pytest.fixture(scope="module")
+def gaussian(tmp_path_factory):
+    """Owners who sell again and again under a promise of (e, delta)."""
+    settings = ["rounds=12", "owners.count=20", "perturbation.name=gaussian"]
+    settings += ["perturbation.delta=0.0001", "aggregation.error=vector"]
+    scenario = fm.load_scenario(ROOT / "scenarios/studies/liars.toml", settings)
+    return fm.run(scenario, tmp_path_factory.mktemp("gaussian") / "run").path
+
+
+def revealing_responses(losses, deltas, epsilon):
+    """delta(epsilon) by all outcomes, if each release also reveals everything by its own chance."""
+    hidden = math.prod(1 - delta for delta in deltas)
+    return 1 - hidden + hidden * randomised_responses(losses, epsilon)
+
+
+@pytest.mark.parametrize("losses", [[1.0], [0.1] * 10, [0.3, 0.2, 0.7, 0.2, 0.05]])
+def test_releases_with_a_delta_compose_as_responses_that_may_reveal_everything(losses):
+    deltas, delta = [1e-4 * (1 + i % 2) for i in range(len(losses))], 1e-2
+    found, total = composed_loss(losses, delta, deltas), sum(losses)
+    assert composed_loss(losses, delta) <= found <= total * (1 + 1e-12)
+    assert revealing_responses(losses, deltas, found) <= delta * (1 + 1e-6) or found == total
+    slack = 2 * (len(losses) + 2) * total / GRID
+    assert revealing_responses(losses, deltas, found - slack) >= delta
+
+
+def test_deltas_that_leave_nothing_of_the_target_allow_no_epsilon():
+    assert composed_loss([1.0, 1.0], 1e-6, [1e-5, 1e-5]) == math.inf
+    assert composed_loss([1.0, 1.0], 0.0, [1e-5, 0.0]) == math.inf
+    assert composed_loss([1.0, 1.0], 2e-5, [1e-5, 1e-5]) == pytest.approx(2.0)
+    assert composed_loss([1.0, 1.0], 1e-3, [0.0, 0.0]) == composed_loss([1.0, 1.0], 1e-3)
+
+
+def test_a_ledger_of_e_and_delta_shows_both_sums_and_says_what_they_promise(gaussian):
+    kept = fm.read_ledger(gaussian)
+    report = read(gaussian, 0.01, 3)
+    assert not report.pure and report.checked and report.wrong == []
+    for account in report.accounts:
+        assert account.total_delta == pytest.approx(1e-4 * account.releases)
+        assert account.total == pytest.approx(kept.column("privacy_sold")[account.owner].as_py())
+        assert 0 < account.composed <= account.total
+    shown = CliRunner().invoke(app, ["privacy", "ledger", str(gaussian)])
+    assert shown.exit_code == 0 and "sum of delta" in shown.stdout and "none" in shown.stdout
+    assert "The promise of these gradients is (e, delta) and not e" in " ".join(
+        shown.stdout.split()
+    )
+
+
+def test_a_ledger_that_forgets_deltas_is_wrong(gaussian, tmp_path):
+    for part in ("events", "run.json", "owners.parquet"):
+        (tmp_path / part).symlink_to(gaussian / part)
+    table = fm.read_ledger(gaussian)
+    at = table.column_names.index("delta_sold")
+    none = pa.array([0.0] * len(table))
+    pq.write_table(table.set_column(at, "delta_sold", none), tmp_path / "ledger.parquet")
+    assert len(read(tmp_path, 1e-6, 1).wrong) == len(releases(gaussian))
+    pq.write_table(table.drop_columns(["delta_sold"]), tmp_path / "ledger.parquet")
+    assert read(tmp_path, 1e-6, 1).wrong == [], "former versions did not write the column"
+
+
+def test_a_pure_ledger_looks_as_before(liars):
+    shown = CliRunner().invoke(app, ["privacy", "ledger", str(liars)])
+    assert shown.exit_code == 0 and read(liars, 1e-6, 1).pure
+    assert "sum of delta" not in shown.stdout and "promise" not in shown.stdout

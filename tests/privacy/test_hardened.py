@@ -16,7 +16,7 @@ from flmarket_sim.sweep.sweep_plan import parse_sweep
 from tests.support.command_line import flmarket
 from tests.support.paths import ROOT
 
-HARD = '[privacy]\nnoise = "hardened"\n'
+HARD = '[privacy]\nnoise = "hardened"\n[perturbation]\nname = "laplace"\n'
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_opendp_proves_no_more_loss_than_is_sold(opendp):
 
 def test_hardened_noise_is_laplace_noise_of_the_same_scale(opendp):
     noise = hardened.HardenedNoise(clip=1.5)
-    drawn = np.concatenate([noise.add(np.full(400, 0.001), 0.5, 0, 0, 0) for _ in range(10)])
+    drawn = np.concatenate([noise.release(np.full(400, 0.001), 0.5, 0, 0, 0) for _ in range(10)])
     assert np.abs(drawn).mean() == pytest.approx(6.0, rel=0.12)
     assert np.quantile(drawn, [0.25, 0.75]) == pytest.approx(
         [-6 * np.log(2), 6 * np.log(2)], rel=0.2
@@ -106,7 +106,7 @@ def test_seeds_by_other_ways_are_refused_too(tmp_path):
             {
                 key: value
                 for key, value in parse_scenario(HARD).as_dict().items()
-                if key in ("seed", "privacy")
+                if key in ("seed", "privacy", "perturbation")
             }
         )
     with pytest.raises(InputError, match="cannot be repeated"):

@@ -50,6 +50,12 @@ STUDIES: dict[str, tuple[str, bool]] = {
     "coalition": ("coalition", False),
     "false-names": ("false-names", False),
     "arbitrage": ("arbitrage", False),
+    "model-quality": ("model-quality", False),
+    "bank-quality": ("bank-quality", False),
+    "first-market": ("first-market", False),
+    "regimes": ("regimes", False),
+    "buyers-curve": ("buyers-curve", False),
+    "bargains": ("bargains", False),
 }
 # The columns of wide tables that the page has; the study's own files have all of them.
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -93,6 +99,21 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "coalition": ("auction", "members", "gain together", "gain together median", "gain alone"),
     "false-names": ("auction", "names", "gain names", "gain lie", "gain both", "gain both median"),
     "arbitrage": ("auction", "owners", "purchases", "budget ratio", "spending ratio"),
+    "model-quality": (
+        "market",
+        "pipeline",
+        "accuracy",
+        "balanced accuracy",
+        "coordinate bound",
+        "vector bound",
+        "true error",
+        "true over vector",
+    ),
+    "bank-quality": ("pipeline", "accuracy", "balanced accuracy", "vector bound", "true error"),
+    "first-market": ("pipeline", "accuracy", "vector bound", "true error", "privacy sold"),
+    "regimes": ("kappa", "auction", "rule", "over everything median", "over everything trimmed"),
+    "buyers-curve": ("pipeline", "auction", "budget factor", "accuracy", "spent"),
+    "bargains": ("kappa", "group", "sold share", "money share", "records share"),
 }
 
 
@@ -130,7 +151,7 @@ def run(name: str, authors: Path | None, store: FileStore, workers: int) -> None
     )
     seconds = round(time.perf_counter() - began)
     rows, drawn = (
-        [row | {"auction": AuctionName.parse(row["auction"]).label} for row in unnamed]
+        [row | _labelled(row) for row in unnamed]
         for unnamed in (finding.rows, finding.drawn or finding.rows)
     )
     RESULTS.mkdir(exist_ok=True)
@@ -140,6 +161,11 @@ def run(name: str, authors: Path | None, store: FileStore, workers: int) -> None
     result["rows"] = [{key: _rounded(value) for key, value in row.items()} for row in rows]
     (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     print(f"\r{name}: {seconds} s                    ")
+
+
+def _labelled(row: dict[str, Any]) -> dict[str, str]:
+    """The auction of a row without the path of its weights."""
+    return {"auction": AuctionName.parse(row["auction"]).label} if "auction" in row else {}
 
 
 def _rounded(value: Any) -> Any:

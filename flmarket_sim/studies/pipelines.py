@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -27,10 +27,19 @@ SHARES = ("true_over_vector", "true_over_coordinate", "spent_share", "privacy_so
 
 
 class Variant(Part):
-    """A market or a pipeline: a name, and values by the dotted paths of a scenario."""
+    """A market or a pipeline: a name, and values by the dotted paths of a scenario.
+
+    `in_markets` has further values of a pipeline for markets by name, such as weights that were
+    trained for them.
+    """
 
     name: str = Field(min_length=1)
     changes: dict[str, Any] = {}
+    in_markets: dict[str, dict[str, Any]] = {}
+
+    def in_market(self, name: str) -> Variant:
+        """This pipeline, as it is in the market of a name."""
+        return Variant(name=self.name, changes=self.changes | self.in_markets.get(name, {}))
 
     def of(self, scenario: Scenario, **more: Any) -> Scenario:
         return changed(
@@ -48,13 +57,15 @@ class Pipelines:
     accuracy, balanced_accuracy   at the end of each evaluated round; the second is the mean recall
     coordinate_bound, vector_bound, true_error   means over the valid rounds
     true_over_vector, true_over_coordinate       the true error over each bound, both in the mean
-    gain                          accuracy above that of the first pipeline, seed by seed
+    gain                          what is shown, above that of the first pipeline, seed by seed
+    show                          the measure of figure, gain and sentences
     """
 
     name = "pipelines"
     markets: Variants
     pipelines: Variants
     seeds: Count = 8
+    show: Literal["accuracy", "balanced_accuracy"] = "accuracy"
 
     def tasks(self, scenario: Scenario) -> list[Work]:
         return [
@@ -70,7 +81,7 @@ class Pipelines:
         market = Variant.model_validate(work["market"]).of(scenario, seed=work["seed"])
         rows: list[Row] = []
         for each in map(Variant.model_validate, work["pipelines"]):
-            run = each.of(market)
+            run = each.in_market(work["market"]["name"]).of(market)
             data = load_data(run)
             origin = {"market": work["market"]["name"], "seed": work["seed"]}
             rounds = rounds_only(run, data)
@@ -92,10 +103,11 @@ class Pipelines:
             for key in (*QUALITY, *ERRORS, *SHARES):
                 row |= spread(key, over_seeds(by_seed, key))
             first = cells.get((market, self.pipelines[0].name, number), {})
-            row |= spread("gain", _gain(by_seed, first))
+            row |= spread("gain", _gain(by_seed, first, self.show))
             rows.append(row)
         last = {(row["market"], row["pipeline"]): row for row in rows}
-        plot = Plot("round", "accuracy", "pipeline", "round", "test accuracy", panel="market")
+        label = f"test {self.show.replace('_', ' ')}"
+        plot = Plot("round", self.show, "pipeline", "round", label, panel="market")
         sentences = [_sentence(last, market.name, self) for market in self.markets]
         return Finding(list(last.values()), plot, sentences, _drawn(rows), OVER_RUNS)
 
@@ -131,9 +143,9 @@ def over_seeds(by_seed: dict[int, Row], key: str) -> Estimate:
     return from_seeds(np.array([row[key] for row in by_seed.values()], float))
 
 
-def _gain(by_seed: dict[int, Row], first: dict[int, Row]) -> Estimate:
+def _gain(by_seed: dict[int, Row], first: dict[int, Row], shown: str) -> Estimate:
     common = [seed for seed in by_seed if seed in first]
-    gains = [by_seed[seed]["accuracy"] - first[seed]["accuracy"] for seed in common]
+    gains = [by_seed[seed][shown] - first[seed][shown] for seed in common]
     return from_seeds(np.array(gains, float))
 
 
@@ -150,6 +162,6 @@ def _sentence(last: dict[tuple[str, str], Row], market: str, study: Pipelines) -
     parts = []
     for pipeline in (*study.pipelines, Variant(name=CONSTANT)):
         row = last[market, pipeline.name]
-        accuracy = Estimate(row["accuracy"], row["accuracy_low"], row["accuracy_high"])
-        parts.append(f"{pipeline.name} {accuracy}")
-    return f"{market}: accuracy at the end: {'; '.join(parts)}"
+        ends = [row[study.show + end] for end in ("", "_low", "_high")]
+        parts.append(f"{pipeline.name} {Estimate(*ends)}")
+    return f"{market}: {study.show.replace('_', ' ')} at the end: {'; '.join(parts)}"

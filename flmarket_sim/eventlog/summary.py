@@ -35,6 +35,7 @@ def summarise(run: str | os.PathLike[str]) -> dict[str, Any]:
         "owners": info["scenario"]["owners"]["count"],
         "owners_who_sold": int((sold > 0).sum()),
         "largest_privacy_sold": float(sold.max()),
+        "mean_privacy_sold": float(sold[sold > 0].mean()) if (sold > 0).any() else 0.0,
         "buyers": {
             name: totals_of_table(own) for name in buyers if len(own := of_buyer(rounds, name))
         },

@@ -35,8 +35,8 @@ def render(run: str | os.PathLike[str]) -> RenderableType:
     people = f"{summary['owners_who_sold']} of {summary['owners']} owners sold a gradient"
     parts.append(
         Text(
-            f"{people}; nobody lost more than e = {summary['largest_privacy_sold']:.3g} "
-            "of privacy in all"
+            f"{people}; over all rounds they lost e = {summary['mean_privacy_sold']:.3g} of "
+            f"privacy on average, and nobody more than {summary['largest_privacy_sold']:.3g}"
         )
     )
     parts += [Text(note) for note in summary["notes"]]

@@ -32,9 +32,15 @@ class Learner:
         self.optimizer = create_optimizer(spec.optimizer, len(self.parameters))
         self.schedule = create_schedule(spec.schedule)
 
-    def end_round(self, number: int, update: Floats | None) -> None:
-        """Takes a step with what was delivered, if anything was; the mean counts every round."""
+    def end_round(self, number: int, update: Floats | None, shrinkage: float = 1.0) -> None:
+        """Takes a step with what was delivered, if anything was; the mean counts every round.
+
+        `shrinkage` is C^2 / (C^2 + bound of the update's squared error): the factor with which the
+        update is the best linear estimate of a vector of length C (where the bound is exact).
+        """
         if update is not None:
+            if self.spec.shrink:
+                update = update * shrinkage
             rate = learning_rate_at(self.schedule, self.spec.learning_rate, number, self.rounds)
             self.parameters = checked_step(self.optimizer, self.parameters, update, rate)
             require_finite(f"the model of buyer {self.name!r}", self.parameters)

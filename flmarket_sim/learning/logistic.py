@@ -19,7 +19,6 @@ ELEMENTS = 2**25  # most features of them
 
 
 Start = Literal["zero", "random"]
-Coding = Literal["full", "reduced"]
 
 
 class Logistic:
@@ -29,12 +28,6 @@ class Logistic:
     +-1 / sqrt(features). D = (features + 1) x classes. `class_weights` multiply the losses of the
     training records of each class, in the order of the data set's classes: a buyer whose classes
     are of unequal size announces them so that the rare ones count.
-
-    With coding = "full" every class has parameters of its own. Adding the same to all of them
-    changes no prediction, and a gradient never does it: its sum over the classes is 0. With
-    coding = "reduced" the parameters are coordinates in the space of such tables, of length
-    D = (features + 1) x (classes - 1). The model and the length of its gradients are the same, and
-    a release that needs noise for every coordinate needs less.
     """
 
     name = "logistic"
@@ -45,13 +38,10 @@ class Logistic:
         classes: int,
         start: Start = "zero",
         class_weights: list[float] | None = None,
-        coding: Coding = "full",
     ) -> None:
         self.features, self.classes, self.start = features, classes, start
         self._class_weights = checked_class_weights(class_weights, classes)
-        self._basis = None if coding == "full" else zero_sum_basis(classes)
-        self.columns = classes if coding == "full" else classes - 1
-        self.dimension = (features + 1) * self.columns
+        self.dimension = (features + 1) * classes
         self._initial = np.zeros(self.dimension)
 
     def draw_start(self, generator: np.random.Generator) -> None:
@@ -83,11 +73,11 @@ class Logistic:
                 start = stop
             first = last
         result /= np.asarray(sizes, float)[:, None, None]
-        return self._coded(result)
+        return result.reshape(len(sizes), self.dimension)
 
     def gradients_of_each(self, models: Floats, x: Features, y: Ints, weight: Floats) -> Floats:
         """One product for each owner, all of them in one call."""
-        tables = self._decoded(models)
+        tables = models.reshape(len(models), self.features + 1, self.classes).astype(np.float32)
         logits = np.matmul(x, tables[:, :-1])
         logits += tables[:, -1:]
         flat = np.ascontiguousarray(logits.reshape(-1, self.classes).T)
@@ -97,7 +87,7 @@ class Logistic:
         result = np.empty(tables.shape)
         result[:, :-1] = np.matmul(x.transpose(0, 2, 1), residual)
         result[:, -1] = residual.sum(axis=1)
-        return self._coded(result)
+        return result.reshape(models.shape)
 
     def evaluate(self, parameters: Floats, data: Dataset) -> Evaluation:
         scores = self._scores(self._logits(parameters, data.test_x))
@@ -110,18 +100,8 @@ class Logistic:
 
     def _logits(self, parameters: Floats, x: Features) -> Features:
         """(classes, records): sums and maxima over classes then run along whole rows."""
-        table = self._decoded(parameters[None])[0]
+        table = parameters.reshape(self.features + 1, self.classes).astype(np.float32)
         return np.ascontiguousarray((x @ table[:-1] + table[-1]).T)
-
-    def _decoded(self, models: Floats) -> Features:
-        """(n, features + 1, classes) the tables behind parameters (n, D)."""
-        tables = models.reshape(len(models), self.features + 1, self.columns)
-        return (tables if self._basis is None else tables @ self._basis.T).astype(np.float32)
-
-    def _coded(self, tables: Floats) -> Floats:
-        """(n, D) gradients by the parameters, from those by tables (n, features + 1, classes)."""
-        coded = tables if self._basis is None else tables @ self._basis
-        return coded.reshape(len(tables), self.dimension)
 
     def _scores(self, logits: Features) -> Features:
         """(classes, records) what goes into the softmax: the logits themselves."""
@@ -137,15 +117,6 @@ class Logistic:
     def _slope(self, logits: Features, labels: Ints) -> Features:
         """(classes, records) the slope of each record's loss by its logits, which are lost."""
         return softmax_residual(logits, labels)
-
-
-def zero_sum_basis(classes: int) -> Floats:
-    """(classes, classes - 1) an orthonormal basis of the vectors whose entries sum to 0."""
-    basis = np.zeros((classes, classes - 1))
-    for k in range(1, classes):
-        basis[:k, k - 1], basis[k, k - 1] = 1.0, -k
-        basis[:, k - 1] /= np.sqrt(k * (k + 1))
-    return basis
 
 
 def checked_class_weights(weights: list[float] | None, classes: int) -> Features | None:

@@ -75,7 +75,9 @@ class Buyer:
                 self._log(PaymentRecord(amount=delivery.owed), number)
                 delivery.reply.send(Payment(delivery.owed), payment_delay)
             if self.learner is not None:
-                self.learner.end_round(number, delivery.gradient)
+                squared = self.broker.errors.vector.radius**2
+                shrinkage = squared / (squared + delivery.bounds.vector_bound)
+                self.learner.end_round(number, delivery.gradient, shrinkage)
             self._log_round(number, started, budget, delivery)
             self.done = number + 1
             self.after_round(self, delivery.gradient)

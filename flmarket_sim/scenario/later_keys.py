@@ -24,6 +24,7 @@ LATER_KEYS: tuple[tuple[str | None, str, Any], ...] = (
     ("model", "optimizer", {"name": "sgd"}),
     ("model", "schedule", {"name": "constant"}),
     ("model", "averaging", 0.0),
+    ("model", "shrink", False),
 )
 OF_BUYERS = ("aggregation", "model")  # parts that a buyer may have too
 

@@ -118,6 +118,11 @@ class Model(Plugin):
         "more weight, as old on average as a plain mean of this latest share of the rounds; "
         "1: the plain mean of all, 0: the latest model alone",
     )
+    shrink: bool = Field(
+        False,
+        description="whether a delivered update is multiplied by C^2 / (C^2 + its vector bound): "
+        "noisy rounds then count less than good ones",
+    )
     evaluate_every: int = Field(
         1, ge=1, description="rounds between evaluations; the last round is always one"
     )

@@ -458,11 +458,21 @@ class MarketTwin:
         before = Key(key.round - 1, key.buyer)
         return self.parameters(before) - self.step(before)
 
+    def shrinkage(self, key):
+        if not self.buyers[key.buyer].model.shrink:
+            return 1.0
+        squared = self.scenario.privacy.clip**2
+        return squared / (squared + self.rows("delivery", key)[0]["vector_bound"])
+
     def step(self, key):
         """What a buyer subtracts in a round: her rate times a sum of all that was delivered."""
-        updates = [self.delivered(Key(number, key.buyer)) for number in range(key.round + 1)]
-        if updates[-1] is None:
+        keys = [Key(number, key.buyer) for number in range(key.round + 1)]
+        if self.delivered(key) is None:
             return 0.0
+        updates = [
+            None if self.delivered(k) is None else self.shrinkage(k) * self.delivered(k)
+            for k in keys
+        ]
         model, last = self.buyers[key.buyer].model, self.scenario.rounds - 1
         assert model.schedule.name in ("constant", "cosine")
         assert model.optimizer.name in ("sgd", "momentum")

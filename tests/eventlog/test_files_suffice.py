@@ -39,6 +39,7 @@ DIRECTIONS = {
     "perturbation": {"name": "priv-unit", "length": "unit"},
     "aggregation": "opt-aggr",
     "privacy": {"clip": 0.1},
+    "model": {"name": "logistic", "learning_rate": 2.0, "shrink": True},
 }
 TWO = [
     {"name": "anna", "model": {"name": "logistic", "learning_rate": 0.5}},

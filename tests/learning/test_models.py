@@ -148,22 +148,3 @@ def test_class_weights_count_a_record_as_often_as_they_say():
     for wrong in ([1.0], [1.0, 0.0, 2.0], [1.0, float("inf"), 1.0]):
         with pytest.raises(InputError, match="class_weights"):
             Logistic(4, 3, class_weights=wrong)
-
-
-def test_the_reduced_coding_is_the_same_model_with_fewer_coordinates():
-    data = registry.datasets.create("synthetic", records=60, features=4, classes=3).load(Streams(0))
-    rows, sizes = np.arange(30), np.array([10, 20])
-    full, reduced = Logistic(4, 3), Logistic(4, 3, coding="reduced")
-    assert (full.dimension, reduced.dimension) == (15, 10)
-    basis = logistic.zero_sum_basis(3)
-    np.testing.assert_allclose(basis.T @ basis, np.eye(2), atol=1e-12)
-    np.testing.assert_allclose(basis.sum(axis=0), 0, atol=1e-12)
-    few = np.random.default_rng(0).normal(size=10)
-    many = (few.reshape(5, 2) @ basis.T).reshape(-1)
-    ours = reduced.gradients(few, data, rows, sizes)
-    whole = full.gradients(many, data, rows, sizes)
-    np.testing.assert_allclose(
-        np.linalg.norm(ours, axis=1), np.linalg.norm(whole, axis=1), rtol=1e-5
-    )
-    np.testing.assert_allclose((ours.reshape(2, 5, 2) @ basis.T).reshape(2, -1), whole, atol=1e-6)
-    assert reduced.evaluate(few, data).loss == pytest.approx(full.evaluate(many, data).loss)

@@ -111,7 +111,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "bank-quality": ("pipeline", "accuracy", "balanced accuracy", "vector bound", "true error"),
     "first-market": ("pipeline", "accuracy", "vector bound", "true error", "privacy sold"),
-    "regimes": ("kappa", "auction", "rule", "over everything median", "over everything trimmed"),
+    "regimes": ("kappa", "auction", "rule", "over everything median", "invalid"),
     "buyers-curve": ("pipeline", "auction", "budget factor", "accuracy", "spent"),
     "bargains": ("kappa", "group", "sold share", "money share", "records share"),
 }

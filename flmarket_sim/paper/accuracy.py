@@ -15,6 +15,8 @@ from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import OVER_RUNS, Estimate, from_seeds
 from flmarket_sim.studies.study import Count, Finding, Plot, Row, Work, spread
 
+OURS = "ours: "  # prefix of the auction with another release and training than the paper's
+
 
 @dataclass(frozen=True, kw_only=True)
 class Accuracy(PaperStudy):
@@ -27,14 +29,21 @@ class Accuracy(PaperStudy):
     over_baseline     accuracy minus that of the first auction under the same rule; auctions with
                       published weights are compared with the first auction's published weights
     over_last_rule    accuracy minus that of the same auction under the last rule
+
+    `ours` are changes of the scenario, by dotted paths, with which the auction `ours_auction`
+    stands beside the paper's setting: the same owners, privacy budgets and money, and another
+    release and training. The paper's claims are not decided by it.
     """
 
     name = "accuracy"
     seeds: Count = 30
+    ours: dict[str, Any] | None = None
+    ours_auction: str = "seq-price"
 
     def tasks(self, scenario: Scenario) -> list[Work]:
+        ours = {"ours": self.ours, "ours_auction": self.ours_auction} if self.ours else {}
         return [
-            self.work(market) | {"seed": seed}
+            self.work(market) | {"seed": seed} | ours
             for seed in range(scenario.seed, scenario.seed + self.seeds)
             for market in self.markets
         ]
@@ -48,19 +57,16 @@ class Accuracy(PaperStudy):
         for name, rule in market.policies(work["auctions"], work["rules"], work["authors"]):
             auction = market.auction_options(name, rule, work["authors"])
             run = market.of(scenario, seed=seed, auction=auction, aggregation={"name": rule})
-            rounds = rounds_only(run, data)
-            valid = [row for row in rounds if row["valid"]]
             origin = {"market": market.name, "auction": name, "rule": rule, "seed": seed}
-            means = {
-                key: float(np.mean([row[key] for row in valid])) if valid else None
-                for key in ("error_bound", "true_error")
-            }
-            means["invalid"] = 1 - len(valid) / len(rounds)
-            rows += [
-                origin | {"round": row["round"] + 1, "accuracy": row["accuracy"]} | means
-                for row in rounds
-                if row["accuracy"] is not None
-            ]
+            rows += [origin | row for row in _evaluated(rounds_only(run, data))]
+        if work.get("ours"):
+            name, rule = work["ours_auction"], work["rules"][0]
+            changes = {path.replace(".", "__"): value for path, value in work["ours"].items()}
+            run = market.of(
+                scenario, seed=seed, auction=market.auction_options(name, rule), **changes
+            )
+            origin = {"market": market.name, "auction": OURS + name, "rule": rule, "seed": seed}
+            rows += [origin | row for row in _evaluated(rounds_only(run, data))]
         return rows
 
     def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
@@ -85,6 +91,21 @@ class Accuracy(PaperStudy):
         plot = Plot("round", "accuracy", "auction", "round", label, panel="panel")
         sentences = [_sentence(rows, market.name, scenario.model.name) for market in self.markets]
         return Finding(rows, plot, sentences, in_panels(rows), OVER_RUNS)
+
+
+def _evaluated(rounds: list[Row]) -> list[Row]:
+    """The evaluated rounds of a run, each with the means of the run's errors."""
+    valid = [row for row in rounds if row["valid"]]
+    means: Row = {
+        key: float(np.mean([row[key] for row in valid])) if valid else None
+        for key in ("error_bound", "true_error")
+    }
+    means["invalid"] = 1 - len(valid) / len(rounds)
+    return [
+        {"round": row["round"] + 1, "accuracy": row["accuracy"]} | means
+        for row in rounds
+        if row["accuracy"] is not None
+    ]
 
 
 def _over_seeds(by_seed: dict[int, Row], key: str) -> Estimate:

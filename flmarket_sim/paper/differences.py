@@ -45,7 +45,10 @@ METHOD: dict[str, str] = {
         "scale 2L/e on each of some hundred parameters hide the signal: accuracies of single runs "
         "differ by tens of percentage points. Where these seeds cannot tell two mechanisms apart, "
         "the verdict says so. Owners accept what they are allocated, as the paper assumes. The "
-        "figure names the model: sigmoid-logistic is the classifier of the authors' code."
+        "figure names the model: sigmoid-logistic is the classifier of the authors' code. The row "
+        "'ours: seq-price' has the same owners, privacy budgets and money with another release "
+        "(priv-unit on the direction), the bound of whole gradients, and updates that are shrunk "
+        "by their noise; the paper's claims are not decided by it."
     ),
     "levels": (
         "The paper does not say how much privacy its instances buy. The more often a lottery sells "

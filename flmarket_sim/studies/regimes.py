@@ -83,14 +83,9 @@ class Regimes:
     def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
         rows = [row for task in results for row in task]
         drawn = [row for row in rows if row["rule"] in (RULES[0], BLIND)]
-        drawn = [row | {"line": f"{row['auction']}, {row['rule']}"} for row in drawn]
+        label = "median error / error of everything"
         plot = Plot(
-            "kappa",
-            "over_everything_median",
-            "line",
-            "kappa",
-            "median error / error when everything is bought",
-            log_x=True,
+            "kappa", "over_everything_median", "auction", "kappa", label, panel="rule", log_x=True
         )
         sentences = [_sentence(rows, kappa) for kappa in (min(self.kappas), max(self.kappas))]
         return Finding(rows, plot, sentences, drawn)

@@ -1,0 +1,106 @@
+"""Studies of what markets sell: pipelines, buyers' curves, regimes, bargains."""
+
+import numpy as np
+import pytest
+
+from flmarket_sim.errors import FlmarketError
+from flmarket_sim.plugins.registry import perturbations
+from flmarket_sim.scenario.scenario_file import build_scenario
+from flmarket_sim.studies.bargains import size_groups
+from flmarket_sim.studies.pipelines import CONSTANT
+from flmarket_sim.studies.study_run import find_out
+
+NOISELESS = {"name": "flmarket_sim.studies.noiseless:Noiseless", "domain": "sphere"}
+SMALL = {
+    "rounds": 6,
+    "data": {"name": "synthetic", "records": 600, "features": 4, "classes": 3},
+    "owners": {"count": 20},
+    "perturbation": {"name": "priv-unit", "length": "unit"},
+    "model": {"name": "logistic", "learning_rate": 0.1, "evaluate_every": 3},
+}
+
+
+def study(**options):
+    return find_out(build_scenario(SMALL | {"study": options}))
+
+
+def test_pipelines_meet_the_same_seeds_beside_a_constant_guess():
+    found = study(
+        name="pipelines",
+        seeds=3,
+        markets=[{"name": "one"}],
+        pipelines=[
+            {"name": "plain"},
+            {"name": "again"},
+            {"name": "no noise", "changes": {"perturbation": NOISELESS}},
+            {"name": "here", "in_markets": {"one": {"perturbation": "laplace"}}},
+        ],
+    )
+    by_name = {row["pipeline"]: row for row in found.rows}
+    assert by_name["plain"]["accuracy"] == by_name["again"]["accuracy"]
+    assert by_name["again"]["gain"] == 0 and by_name["again"]["gain_low"] == 0
+    assert by_name["no noise"]["true_error"] < 0.1 * by_name["plain"]["true_error"]
+    assert by_name["here"]["true_error"] != by_name["plain"]["true_error"]
+    assert by_name[CONSTANT]["balanced_accuracy"] == pytest.approx(1 / 3)
+    assert 0.5 < by_name["plain"]["true_over_vector"] < 1.2
+    drawn = [row["round"] for row in found.drawn if row["pipeline"] == CONSTANT]
+    assert drawn == [3, 6]
+    mean = by_name["plain"]["accuracy"]
+    assert f"plain {mean:.3f}" in found.sentences[0]
+
+
+def test_a_pipeline_with_a_wrong_path_is_refused_by_name():
+    with pytest.raises(FlmarketError, match="perturbatoin"):
+        study(
+            name="pipelines",
+            seeds=1,
+            markets=[{"name": "one"}],
+            pipelines=[{"name": "typo", "changes": {"perturbatoin": "laplace"}}],
+        )
+
+
+def test_a_buyers_curve_has_every_auction_pipeline_and_budget():
+    found = study(
+        name="buyers-curve",
+        auctions=["all-in-critical", "pay-as-bid"],
+        pipelines=[{"name": "ours"}, {"name": "paper", "changes": {"perturbation": "laplace"}}],
+        factors=[0.2, 2.0],
+        seeds=2,
+    )
+    assert len(found.rows) == 8
+    spent = {
+        (row["pipeline"], row["auction"], row["budget_factor"]): row["spent"] for row in found.rows
+    }
+    assert all(spent[p, a, 2.0] > spent[p, a, 0.2] for p, a, factor in spent if factor == 0.2)
+    assert len(found.sentences) == 2
+
+
+def test_told_the_error_opt_aggr_is_best_and_turns_into_var_opt():
+    found = study(name="regimes", auctions=["all-in-critical"], kappas=[8.0, 1e5], profiles=30)
+    at = {(row["rule"], row["kappa"]): row["over_everything"] for row in found.rows}
+    rules = {rule for rule, _ in at}
+    for kappa in (8.0, 1e5):
+        assert at["opt-aggr", kappa] == min(at[rule, kappa] for rule in rules)
+    assert at["opt-aggr, told kappa = 8", 8.0] == at["opt-aggr", 8.0]
+    assert at["opt-aggr, told kappa = 8", 1e5] > at["opt-aggr", 1e5]
+    assert at["var-opt", 1e5] == pytest.approx(at["opt-aggr", 1e5], rel=1e-3)
+
+
+def test_groups_are_by_rank_and_shares_are_of_one_whole():
+    sizes = np.array([[5.0, 1.0, 9.0, 7.0, 3.0, 2.0]])
+    assert size_groups(sizes, 3).tolist() == [[1, 0, 2, 2, 1, 0]]
+    found = study(name="bargains", kappas=[0.1, 4920.0], profiles=12)
+    for kappa in (0.1, 4920.0):
+        rows = [row for row in found.rows if row["kappa"] == kappa]
+        assert sum(row["money_share"] for row in rows) == pytest.approx(1)
+        assert sum(row["records_share"] for row in rows) == pytest.approx(1)
+    smallest = {r["kappa"]: r["sold_share"] for r in found.rows if r["group"] == "smallest"}
+    assert smallest[4920.0] > smallest[0.1]
+
+
+def test_a_release_without_noise_promises_nothing():
+    made = perturbations.create(NOISELESS["name"], domain="sphere")
+    gradients = made.prepare(np.array([[3.0, 4.0]]))
+    released = made.release(gradients, [1.0], np.random.default_rng(0))
+    assert (released == gradients).all() and released is not gradients
+    assert made.delta == 1.0

@@ -52,6 +52,14 @@ def models_of(scenario: dict[str, Any]) -> dict[str, str]:
     return {buyer["name"]: _described(buyer.get("model") or scenario["model"]) for buyer in buyers}
 
 
+def perturbations_of(scenario: dict[str, Any]) -> dict[str, str]:
+    """The perturbation of each buyer's market, with its options if it has some."""
+    tables = as_it_was_meant(scenario)
+    buyers = tables["buyers"] or [{"name": "buyer"}]
+    common = tables["perturbation"]
+    return {b["name"]: _described(b.get("perturbation") or common) for b in buyers}
+
+
 def errors_of(scenario: dict[str, Any]) -> dict[str, str]:
     """Which error each buyer's bound is of: "vector" or "coordinate"."""
     tables = as_it_was_meant(scenario)

@@ -31,7 +31,10 @@ def render(run: str | os.PathLike[str]) -> RenderableType:
         selected = ((number + 1) % step == 0) | (number == totals["rounds"] - 1)
         rows = rounds.filter(pa.array(selected)).to_pylist()
         model = summary["models"][name]
-        parts += [_table(name, rows, totals), Text(_sentence(totals, model) + "\n")]
+        parts += [
+            _table(name, rows, totals),
+            Text(_sentence(totals, model, summary["error"][name]) + "\n"),
+        ]
     people = f"{summary['owners_who_sold']} of {summary['owners']} owners sold a gradient"
     parts.append(
         Text(
@@ -96,7 +99,13 @@ def _table(name: str, rows: list[dict[str, Any]], totals: dict[str, Any]) -> Tab
     return table
 
 
-def _sentence(totals: dict[str, Any], model: str) -> str:
+BOUND_OF = {
+    "vector": "the squared error of the whole gradient",
+    "coordinate": "one coordinate's noise (the paper's reading, which bounds no error)",
+}
+
+
+def _sentence(totals: dict[str, Any], model: str, error: str) -> str:
     spent = (
         f"{totals['spent'] / totals['budget']:.0%} of the budget was spent"
         if totals["budget"]
@@ -111,6 +120,9 @@ def _sentence(totals: dict[str, Any], model: str) -> str:
         if totals["invalid_rounds"]
         else ""
     )
-    last_line = "The last line sums up; its error bound is a mean of valid rounds."
+    last_line = (
+        f"The error bound is of {BOUND_OF.get(error, error)}; the last line has its mean over "
+        "valid rounds."
+    )
     learner = "" if totals["final_accuracy"] is None else f" The model is {model}."
     return f"{spent}; {surplus}{lost}{invalid}. {last_line}{learner}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog import read_events, read_run
-from flmarket_sim.eventlog.summary import models_of
+from flmarket_sim.eventlog.summary import errors_of, models_of, perturbations_of
 from flmarket_sim.report.html import run_owners, run_timeline
 from flmarket_sim.report.html.parts import (
     ROWS,
@@ -121,7 +121,11 @@ def _cards(scenario: Row, rounds: list[Row]) -> list[tuple[str, str]]:
         ("aggregation", rules),
         ("owners", f"{scenario['owners']['count']:,}"),
         ("rounds", f"{len(rounds):,}"),
-        ("mean error bound", short(_over_rounds(rounds, MEASURES["error bound"]).mean)),
+        (
+            f"mean error bound ({', '.join(dict.fromkeys(errors_of(scenario).values()))})",
+            short(_over_rounds(rounds, MEASURES["error bound"]).mean),
+        ),
+        ("perturbation", ", ".join(dict.fromkeys(perturbations_of(scenario).values()))),
         ("model", ", ".join(dict.fromkeys(models_of(scenario).values()))),
         (LAST_ACCURACY, short(last, percent=True) if last == last else "-"),
         (

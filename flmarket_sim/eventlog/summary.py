@@ -15,6 +15,9 @@ from flmarket_sim.eventlog.totals import ADDED, totals_of_table
 from flmarket_sim.scenario.later_keys import as_it_was_meant
 
 
+LEARNING = ("learning_rate", "optimizer", "schedule", "averaging", "shrink")  # how, not which model
+
+
 def summarise(run: str | os.PathLike[str]) -> dict[str, Any]:
     """Totals of a run, one entry a buyer."""
     info = read_run(run)
@@ -69,7 +72,7 @@ def errors_of(scenario: dict[str, Any]) -> dict[str, str]:
 
 
 def _described(model: dict[str, Any]) -> str:
-    common = ("name", "learning_rate", "optimizer", "schedule", "averaging", "evaluate_every")
+    common = {"name", "evaluate_every", *LEARNING}
     options = [f"{key} = {value}" for key, value in model.items() if key not in common]
     return f"{model['name']} ({', '.join(options)})" if options else str(model["name"])
 

@@ -14,7 +14,6 @@ from flmarket_sim.eventlog.reader import read_events, read_ledger, read_run
 from flmarket_sim.eventlog.totals import ADDED, totals_of_table
 from flmarket_sim.scenario.later_keys import as_it_was_meant
 
-
 LEARNING = ("learning_rate", "optimizer", "schedule", "averaging", "shrink")  # how, not which model
 
 

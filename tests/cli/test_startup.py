@@ -59,8 +59,12 @@ def test_help_and_version_import_no_heavy_library(arguments):
 
 def test_a_run_imports_no_library_that_it_does_not_need(tmp_path):
     load_data(fm.load_scenario("quickstart"))  # prepares the features, for which it needs sklearn
-    used = imported_by("run", "quickstart", "--set", "rounds=2", "--out", tmp_path / "run")
-    assert used == {"numpy", "pyarrow", "pydantic", "rich", "simpy"}
+    run = ("run", "quickstart", "--set", "rounds=2")
+    needed = {"numpy", "pyarrow", "pydantic", "rich", "simpy"}
+    laplace = ("--set", "perturbation=laplace")
+    assert imported_by(*run, *laplace, "--out", tmp_path / "laplace") == needed
+    # priv-unit needs the incomplete Beta function
+    assert imported_by(*run, "--out", tmp_path / "priv-unit") == needed | {"scipy"}
 
 
 def test_a_list_of_the_rules_does_not_import_the_solvers_that_some_of_them_use():

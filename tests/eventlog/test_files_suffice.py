@@ -76,6 +76,7 @@ STOPPED = {
     "liars, stopped and simulated again": 2,
     "resumed from a checkpoint": 3,
     "local steps, momentum and means": 4,
+    "directions alone": 2,
 }
 
 

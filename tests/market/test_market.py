@@ -9,8 +9,8 @@ import torch
 import flmarket_sim as fm
 from flmarket_sim.errors import ContractError, InputError
 from flmarket_sim.eventlog import BROKER, buyer_id, parquet_log, pending_events
-from flmarket_sim.privacy import noise as noise_module
-from flmarket_sim.privacy import unit_noise
+from flmarket_sim.privacy.noise import SimulationNoise
+from flmarket_sim.randomness import Purpose
 from flmarket_sim.scenario.scenario_file import build_scenario
 
 HERE = "tests.support.mechanisms:"
@@ -256,9 +256,15 @@ def test_any_torch_module_can_be_the_model_and_learns(tmp_path):
     assert len(recall) == 3 and measured[-1]["loss"] < measured[0]["loss"]
 
 
+PAPERS = {
+    "perturbation": {"name": "laplace"},
+    "aggregation": {"name": "opt-aggr", "error": "coordinate"},
+}
+
+
 def test_the_true_error_is_noise_plus_bias(market):
     data = {"name": "synthetic", "records": 4000, "features": 30}
-    many = {"data": data, "model": {"name": "logistic"}, "rounds": 40}
+    many = {"data": data, "model": {"name": "logistic"}, "rounds": 40} | PAPERS
     quiet = rows(
         market(
             **many, owners={"privacy_budget": 1e6, "families": ["linear"]}, budget={"factor": 0.3}
@@ -284,6 +290,7 @@ def test_gradients_are_clipped_and_noise_scales_follow_the_losses(market):
         data={"name": "synthetic", "records": 4000},
         model={"name": "logistic"},
         privacy={"clip": 0.5},
+        **PAPERS,
     )
     for row in rows(run, "gradient"):
         assert row["noise_scale"] == pytest.approx(2 * 0.5 / row["privacy_loss"])
@@ -313,13 +320,18 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path):
 def test_another_policy_meets_the_same_owners_budgets_delays_and_noise(market, monkeypatch):
     drawn = []
 
-    def recording(streams, dimension, owner, *key):
-        noise = unit_noise(streams, dimension, owner, *key)
-        drawn.append((owner, noise.tobytes()))
-        return noise
+    release = SimulationNoise.release
 
-    monkeypatch.setattr(noise_module, "unit_noise", recording)
+    def recording(self, prepared, privacy_loss, owner, *key):
+        unit = self.streams.generator(Purpose.NOISE, owner, *key).laplace(size=len(prepared))
+        sent = release(self, prepared, privacy_loss, owner, *key)
+        np.testing.assert_array_equal(sent, prepared + unit * (2 * self.clip / privacy_loss))
+        drawn.append((owner, unit.tobytes()))
+        return sent
+
+    monkeypatch.setattr(SimulationNoise, "release", recording)
     world = {
+        "perturbation": {"name": "laplace"},
         "market": {"delay": {"name": "lognormal", "median": 0.2}},
         "owners": {"availability": 0.8, "dropout": 0.2},
         "data": {"name": "synthetic", "records": 4000},

@@ -30,7 +30,7 @@ def test_run_writes_a_log_and_says_what_happened(tmp_path):
         "events in",
     ):
         assert word.split()[0] in result.stdout
-    assert fm.read_events(out, "round").num_rows == 30
+    assert fm.read_events(out, "round").num_rows == 50
     again = flmarket("run", "scenarios/quickstart.toml", "--out", out)
     assert again.returncode == 2 and "not empty" in again.stderr and "Traceback" not in again.stderr
 

@@ -185,7 +185,7 @@ def test_train_writes_weights_that_can_be_used(tmp_path):
 def test_sql_on_a_run(tmp_path):
     flmarket("run", "scenarios/quickstart.toml", "--set", "rounds=2", "--out", tmp_path / "run")
     assert json_output("sql", tmp_path / "run", "select count(*) as n from bid", "--json") == [
-        {"n": 20}
+        {"n": 60}
     ]
     assert (
         json_output("sql", tmp_path / "run", "select sum(winners) as w from rounds", "--json")[0][

@@ -32,7 +32,10 @@ def fill(log, rounds=20):
         )
         tables.append(log.table(decision, sender=owners, receiver=BROKER, **where))
         loss = None if number % 2 else 0.25
-        update = UpdateRecord(valid=True, loss=loss, accuracy=0.5, recall=[0.1, np.nan])
+        recall = [0.1, np.nan]
+        update = UpdateRecord(
+            valid=True, loss=loss, accuracy=0.5, recall=recall, balanced_accuracy=0.1
+        )
         log.write(update, time=number + 0.5, sender=-2, receiver=-2, **where)
         for table in tables[::3]:
             table.happen(number % 5, number + 0.25)
@@ -162,7 +165,7 @@ def test_sql_sees_every_kind_and_the_owners(market):
 def test_a_full_disk_is_said_to_be_full(tmp_path):
     log = ParquetLog(tmp_path / "events", ("buyer",))
     (tmp_path / "events").write_text("a file where the folder should be")
-    update = UpdateRecord(valid=True, loss=None, accuracy=None, recall=None)
+    update = UpdateRecord(valid=True, loss=None, accuracy=None, recall=None, balanced_accuracy=None)
     log.write(update, time=0.0, round=0, buyer=0, sender=-2, receiver=-2)
     with pytest.raises(FlmarketError, match="writing failed"):
         log.close()

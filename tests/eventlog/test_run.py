@@ -60,7 +60,7 @@ def test_a_run_can_be_passed_wherever_a_path_can(run, tmp_path):
     assert os.fspath(run) == str(run.path) == str(run)
     assert fm.read_run(run) == run.info and fm.Run(run).path == run.path
     assert fm.read_owners(run).num_rows == 30 == fm.read_ledger(run).num_rows
-    assert fm.sql(run, "select count(*) as n from bid").to_pylist() == [{"n": 20}]
+    assert fm.sql(run, "select count(*) as n from bid").to_pylist() == [{"n": 60}]
     assert fm.write_view(run, "broker", tmp_path / "view")["view"] == "broker"
     assert fm.resume(run).info == run.info
     assert page.write([run], tmp_path / "page.html", False).is_file()
@@ -73,7 +73,7 @@ def test_the_tables_of_a_run_are_those_of_its_log(run):
     assert run.owners.arrow.equals(fm.read_owners(run))
     assert run.ledger.arrow.equals(fm.read_ledger(run))
     asked = run.sql("select round, count(*) as bids from bid group by round order by round")
-    assert asked.to_pylist() == [{"round": 0, "bids": 10}, {"round": 1, "bids": 10}]
+    assert asked.to_pylist() == [{"round": 0, "bids": 30}, {"round": 1, "bids": 30}]
     assert run.summary()["buyers"]["buyer"]["rounds"] == len(run.rounds) == 2
 
 
@@ -81,7 +81,7 @@ def test_a_table_shows_its_first_rows_and_is_arrow_to_everybody_else(run):
     bids = run.events("bid")
     assert len(repr(run.owners).splitlines()) == 22 and "10 of them not shown" in repr(run.owners)
     assert repr(bids).splitlines()[0].split()[:2] == ["seq", "time"]
-    assert "<td>linear</td>" in bids._repr_html_() and "20 rows" in bids._repr_html_()
+    assert "<td>linear</td>" in bids._repr_html_() and "60 rows" in bids._repr_html_()
     assert pa.table(bids).equals(bids.arrow) and bids["seq"].equals(bids.column("seq"))
     assert bids.num_rows == len(bids) == len(pickle.loads(pickle.dumps(bids)))
 

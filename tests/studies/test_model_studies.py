@@ -72,7 +72,12 @@ def test_a_buyers_curve_has_every_auction_pipeline_and_budget():
         (row["pipeline"], row["auction"], row["budget_factor"]): row["spent"] for row in found.rows
     }
     assert all(spent[p, a, 2.0] > spent[p, a, 0.2] for p, a, factor in spent if factor == 0.2)
-    assert len(found.sentences) == 2
+    for sentence, name in zip(found.sentences, ("ours", "paper"), strict=True):
+        assert sentence.startswith(f"{name}: at factor 0.2 ")
+        for factor in (0.2, 2.0):
+            rows = [r for r in found.rows if (r["pipeline"], r["budget_factor"]) == (name, factor)]
+            best = max(rows, key=lambda row: row["accuracy"])
+            assert f"{best['auction']} is best with {best['accuracy']:.3f} [" in sentence
 
 
 def test_told_the_error_opt_aggr_is_best_and_turns_into_var_opt():
@@ -84,6 +89,9 @@ def test_told_the_error_opt_aggr_is_best_and_turns_into_var_opt():
     assert at["opt-aggr, told kappa = 8", 8.0] == at["opt-aggr", 8.0]
     assert at["opt-aggr, told kappa = 8", 1e5] > at["opt-aggr", 1e5]
     assert at["var-opt", 1e5] == pytest.approx(at["opt-aggr", 1e5], rel=1e-3)
+    for sentence, kappa in zip(found.sentences, (8.0, 1e5), strict=True):
+        medians = [r["over_everything_median"] for r in found.rows if r["kappa"] == kappa]
+        assert f"kappa = {kappa:g}:" in sentence and f" {min(medians):.2f} [" in sentence
 
 
 def test_groups_are_by_rank_and_shares_are_of_one_whole():
@@ -96,6 +104,8 @@ def test_groups_are_by_rank_and_shares_are_of_one_whole():
         assert sum(row["records_share"] for row in rows) == pytest.approx(1)
     smallest = {r["kappa"]: r["sold_share"] for r in found.rows if r["group"] == "smallest"}
     assert smallest[4920.0] > smallest[0.1]
+    for sentence, kappa in zip(found.sentences, (0.1, 4920.0), strict=True):
+        assert f"kappa = {kappa:g}: first-best buys {smallest[kappa]:.0%} of" in sentence
 
 
 def test_a_release_without_noise_promises_nothing():

@@ -26,6 +26,22 @@ SMALL = {
     "coalition": ["profiles=2", "sizes=[2]", 'auctions=["all-in", "fair-query"]'],
     "false-names": ["profiles=2", "names=[2]", 'auctions=["all-in", "fair-query"]'],
     "arbitrage": ["profiles=16", "groups=2", "purchases=[2]", 'auctions=["all-in"]'],
+    "model-quality": ["seeds=2"],
+    "bank-quality": ["seeds=2"],
+    "first-market": ["seeds=2"],
+    "buyers-curve": ["seeds=2", "factors=[0.3, 1.0]", 'auctions=["all-in-critical"]'],
+    "regimes": ["profiles=20", "kappas=[8.0, 4920.0]", 'auctions=["all-in-critical"]'],
+    "bargains": ["profiles=8", "kappas=[8.0, 4920.0]"],
+}
+SHORT = ["rounds=4", "model.evaluate_every=2"]
+INSTEAD = 'data={name="synthetic", records=20000, features=4, classes=2}'
+OTHERWISE = {  # shorter runs, and data that everybody has
+    "learners": ["rounds=20"],
+    "strategic-share": ["rounds=20"],
+    "model-quality": [*SHORT, INSTEAD],
+    "bank-quality": [*SHORT, INSTEAD],
+    "first-market": SHORT,
+    "buyers-curve": ["rounds=4", INSTEAD],
 }
 
 
@@ -43,9 +59,7 @@ def test_every_study_has_a_scenario_and_every_scenario_its_small_version():
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_study_finds_something_and_writes_it_down(name, tmp_path):
-    settings = [f"study.{setting}" for setting in SMALL[name]] + (
-        ["rounds=20"] if name in ("learners", "strategic-share") else []
-    )
+    settings = [f"study.{setting}" for setting in SMALL[name]] + OTHERWISE.get(name, [])
     scenario = fm.load_scenario(ROOT / f"scenarios/studies/{name}.toml", settings)
     heard = []
     finding = find_out(scenario, progress=lambda done, total: heard.append((done, total)))

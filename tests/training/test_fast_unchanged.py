@@ -16,6 +16,8 @@ from flmarket_sim.training.regretnet_training import RegretNetTrainer
 
 MARKET = build_scenario(
     {
+        "perturbation": {"name": "laplace"},
+        "aggregation": {"error": "coordinate"},
         "data": {"name": "synthetic", "records": 3000},
         "owners": {"count": 40},
         "market": {"bidders": 4},

@@ -16,6 +16,8 @@ from tests.training.appendix_a import AppendixA
 
 MARKET = build_scenario(
     {
+        "perturbation": {"name": "laplace"},
+        "aggregation": {"error": "coordinate"},
         "data": {"name": "synthetic", "records": 3000},
         "owners": {"count": 40},
         "market": {"bidders": 3},

@@ -10,7 +10,12 @@ from numpy.typing import ArrayLike
 
 from flmarket_sim.aggregation.constrained_optimum import exact
 from flmarket_sim.aggregation.constraint_limits import Box, Flags, Limits, box, least_bias, limits
-from flmarket_sim.aggregation.convex_owners import OneMarket, Owners, in_unit_of, unconstrained
+from flmarket_sim.aggregation.convex_owners import (
+    OneMarket,
+    OwnerSymbols,
+    in_unit_of,
+    unconstrained,
+)
 from flmarket_sim.aggregation.convex_rule import ConvexRule
 from flmarket_sim.aggregation.lazy_cvxpy import cvxpy
 from flmarket_sim.aggregation.rule import Floats
@@ -70,7 +75,7 @@ class Constrained(ConvexRule):
         self.sparsity = sparsity
         self.bias = MOST_BIAS if bias is None else float(bias)
 
-    def problem(self, owners: Owners) -> tuple[Any, Sequence[Any]]:
+    def problem(self, owners: OwnerSymbols) -> tuple[Any, Sequence[Any]]:
         cp = cvxpy()
 
         lower, upper, held, at = (

@@ -1,7 +1,8 @@
 """The owners of a market as an author of a convex rule sees them: as numbers, and as cvxpy symbols.
 
-`OneMarket` has the numbers of one market. `Owners` has the symbols of any market of n owners: the
-weights that a solver looks for, and parameters that take the numbers of one market after the other.
+`OneMarket` has the numbers of one market. `OwnerSymbols` has the symbols of any market of n owners:
+the weights that a solver looks for, and parameters that take the numbers of one market after the
+other.
 A problem that is written with these symbols is compiled once.
 """
 
@@ -86,7 +87,7 @@ def unconstrained(market: OneMarket) -> Floats:
     return np.asarray(solve(precision[None], market.share[None], False, market.radius)[0])
 
 
-class Owners:
+class OwnerSymbols:
     """The symbols with which a convex rule is written, for a market of n owners.
 
     weight         variable (n,): l, the weights. They sum to 1, are at least 0, and are 0 for

@@ -1,7 +1,7 @@
 """Rules that are written as a convex problem: an objective and constraints in cvxpy.
 
 An author derives a class from `ConvexRule`, gives it a name, and writes the problem once, with the
-symbols of `Owners`:
+symbols of `OwnerSymbols`:
 
     class Capped(ConvexRule):
         name = "capped"
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from flmarket_sim.aggregation.convex_owners import OneMarket, Owners, one_market
+from flmarket_sim.aggregation.convex_owners import OneMarket, OwnerSymbols, one_market
 from flmarket_sim.aggregation.lazy_cvxpy import cvxpy
 from flmarket_sim.aggregation.rule import Floats, check_inputs, check_variance, data_shares
 from flmarket_sim.errors import ContractError, InputError, shown
@@ -66,8 +66,8 @@ class ConvexRule:
     solver: str = "CLARABEL"
     solver_options: Mapping[str, Any] = TIGHT
 
-    def problem(self, owners: Owners) -> tuple[Any, Sequence[Any]]:
-        """The objective and the constraints beside those that every rule has (`Owners.weight`).
+    def problem(self, owners: OwnerSymbols) -> tuple[Any, Sequence[Any]]:
+        """The objective and the constraints beside those of every rule (`OwnerSymbols.weight`).
 
         The objective is `cvxpy.Minimize`, `cvxpy.Maximize`, or an expression to minimise. The
         problem must be DPP: convex, with no product of two parameters.
@@ -75,7 +75,7 @@ class ConvexRule:
         raise ContractError(f"aggregation rule {self.name!r} has no method `problem`")
 
     def parameter_values(self, market: OneMarket) -> Mapping[str, ArrayLike]:
-        """The numbers of the rule's own parameters (`Owners.parameter`) in a market."""
+        """The numbers of the rule's own parameters (`OwnerSymbols.parameter`) in a market."""
         return {}
 
     def polished(self, market: OneMarket, weights: Floats) -> Floats:
@@ -152,7 +152,7 @@ class CompiledProblem:
         cp = cvxpy()
 
         self._rule = rule
-        self._blocks = [Owners(n) for _ in range(stack)]
+        self._blocks = [OwnerSymbols(n) for _ in range(stack)]
         parts = [parts_of(rule, block) for block in self._blocks]
         constraints = [constraint for _, own in parts for constraint in own]
         self._problem: Any = cp.Problem(sum(part for part, _ in parts), constraints)
@@ -183,7 +183,7 @@ class CompiledProblem:
         return str(self._problem.status)
 
 
-def parts_of(rule: ConvexRule, owners: Owners) -> tuple[Any, list[Any]]:
+def parts_of(rule: ConvexRule, owners: OwnerSymbols) -> tuple[Any, list[Any]]:
     """The objective and all constraints of a rule for one market."""
     cp = cvxpy()
 

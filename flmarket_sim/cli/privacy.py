@@ -58,11 +58,11 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Bound the privacy loss of released gradients from below. Exit 1 if a claim is refuted."""
-    from flmarket_sim.privacy.privacy_audit import Claim
+    from flmarket_sim.privacy.privacy_audit import PrivacyClaim
     from flmarket_sim.report import privacy_audit_table as report
     from flmarket_sim.studies.privacy_audit_tasks import audit_results, audit_tasks, count_hits
 
-    claim = Claim(1.0, dimension, clip, noise, seed)
+    claim = PrivacyClaim(1.0, dimension, clip, noise, seed)
     losses = epsilon or (0.5, 1.0, 2.0)
     given = report.options(options or [])
     tasks = audit_tasks(perturbation, given, losses, claim, draws, one_by_one)

@@ -34,7 +34,7 @@ class Work(NamedTuple):
     weight: Floats
 
 
-class Owners(NamedTuple):
+class LocalRecords(NamedTuple):
     """The owners of a round: the records of owner i are rows[starts[i] : starts[i] + sizes[i]]."""
 
     data: Dataset
@@ -75,7 +75,7 @@ def owner_updates(
     if not isinstance(model, TrainsLocally):
         raise InputError(cannot_train_locally(type(model).__name__))
 
-    owners = Owners(data, rows, np.cumsum(sizes) - sizes, sizes, participants)
+    owners = LocalRecords(data, rows, np.cumsum(sizes) - sizes, sizes, participants)
     generator = partial(streams.generator, Purpose.BATCH)
     result = np.empty((len(sizes), len(parameters)))
     for group, work in chain(
@@ -119,7 +119,7 @@ def cannot_train_locally(model: str) -> str:
     )
 
 
-def _on_all_records(owners: Owners, spec: Learning, dimension: int) -> Iterator[Shift]:
+def _on_all_records(owners: LocalRecords, spec: Learning, dimension: int) -> Iterator[Shift]:
     """Those who take all their records in every step; shorter rows are filled up with weight 0."""
     sizes = owners.sizes
     whole = np.full(len(sizes), True) if spec.batch is None else sizes <= spec.batch
@@ -136,7 +136,10 @@ def _the_same(work: Work, step: int) -> Work:
 
 
 def _on_batches(
-    owners: Owners, spec: Learning, dimension: int, generator: Callable[[int], np.random.Generator]
+    owners: LocalRecords,
+    spec: Learning,
+    dimension: int,
+    generator: Callable[[int], np.random.Generator],
 ) -> Iterator[Shift]:
     """Those who draw some of their records for every step."""
     batch = spec.batch

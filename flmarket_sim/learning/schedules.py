@@ -57,7 +57,7 @@ class InverseSqrt:
         return 1 / math.sqrt(round_number + 1)
 
 
-class Step:
+class StepSchedule:
     """Falls by `factor` after every `every` rounds."""
 
     name = "step"

@@ -124,7 +124,7 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "constant": "learning.schedules:Constant",
         "cosine": "learning.schedules:Cosine",
         "inverse-sqrt": "learning.schedules:InverseSqrt",
-        "step": "learning.schedules:Step",
+        "step": "learning.schedules:StepSchedule",
     },
     "study": {
         "misreport-gain": "studies.misreport_gain:MisreportGain",

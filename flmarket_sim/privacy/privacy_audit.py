@@ -45,7 +45,7 @@ PILOT = 1 << 32  # streams of the pilot are apart from those of batches
 
 
 @dataclass(frozen=True)
-class Claim:
+class PrivacyClaim:
     """What is audited: gradients of `dimension` coordinates, released at `privacy_loss`."""
 
     privacy_loss: float
@@ -59,7 +59,7 @@ class Claim:
 class Batch:
     """`count` draws from number `begin` on, of one of the two gradients of an event."""
 
-    claim: Claim
+    claim: PrivacyClaim
     event: AuditEvent
     first: bool
     begin: int
@@ -115,7 +115,7 @@ class AuditResult:
 
 def released(
     perturbation: Perturbation,
-    claim: Claim,
+    claim: PrivacyClaim,
     gradient: Floats,
     count: int,
     key: Sequence[int],
@@ -148,7 +148,7 @@ def audit(
 ) -> AuditResult:
     """A lower bound on the privacy loss of a perturbation, from `draws` releases of each of two
     gradients, of which `one_by_one` leave as in a market."""
-    claim = Claim(privacy_loss, dimension, clip, noise, seed)
+    claim = PrivacyClaim(privacy_loss, dimension, clip, noise, seed)
     batches = audit_batches(perturbation, claim, draws, one_by_one)
     hits = []
     for batch in batches:
@@ -159,7 +159,7 @@ def audit(
 
 
 def audit_batches(
-    perturbation: Perturbation, claim: Claim, draws: int, one_by_one: int = ONE_BY_ONE
+    perturbation: Perturbation, claim: PrivacyClaim, draws: int, one_by_one: int = ONE_BY_ONE
 ) -> list[Batch]:
     """All draws of an audit, for both gradients. A pilot chooses the event if it must be found."""
     if not 0 < claim.privacy_loss < math.inf:

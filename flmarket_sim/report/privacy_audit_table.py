@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flmarket_sim.errors import InputError, shown
-from flmarket_sim.privacy.privacy_audit import AuditResult, Claim
+from flmarket_sim.privacy.privacy_audit import AuditResult, PrivacyClaim
 
 
 def options(words: Sequence[str]) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def row(result: AuditResult) -> dict[str, Any]:
 
 
 def render(
-    name: str, given: dict[str, Any], claim: Claim, results: Sequence[AuditResult]
+    name: str, given: dict[str, Any], claim: PrivacyClaim, results: Sequence[AuditResult]
 ) -> RenderableType:
     """The table, at most 80 columns wide, and what it means."""
     gaussian = any(result.gaussian_bound is not None for result in results)
@@ -56,7 +56,7 @@ def render(
     return Group(table, Text(_note(name, given, claim, results[0])))
 
 
-def _note(name: str, given: dict[str, Any], claim: Claim, result: AuditResult) -> str:
+def _note(name: str, given: dict[str, Any], claim: PrivacyClaim, result: AuditResult) -> str:
     settings = "".join(f", {key} = {value}" for key, value in given.items())
     note = (
         f"{name}{settings}: {claim.noise} noise, {claim.dimension} coordinates, clip = "

@@ -16,8 +16,8 @@ from flmarket_sim.privacy.privacy_audit import (
     ONE_BY_ONE,
     AuditResult,
     Batch,
-    Claim,
     Hits,
+    PrivacyClaim,
     audit_batches,
     audit_result,
 )
@@ -48,7 +48,7 @@ def audit_tasks(
     name: str,
     options: dict[str, Any],
     losses: Sequence[float],
-    claim: Claim,
+    claim: PrivacyClaim,
     draws: int,
     one_by_one: int = ONE_BY_ONE,
 ) -> list[DrawsTask]:

@@ -7,7 +7,7 @@ import pytest
 
 import flmarket_sim as fm
 from flmarket_sim.aggregation.constrained import MOST_TRIED, Constrained
-from flmarket_sim.aggregation.convex_owners import Owners
+from flmarket_sim.aggregation.convex_owners import OwnerSymbols
 from flmarket_sim.aggregation.convex_rule import LARGEST_STACKED, STACK, WORTH_STACKING
 from flmarket_sim.aggregation.rule import check_weights
 from flmarket_sim.aggregation.sparse_support import ENUMERATED
@@ -70,7 +70,7 @@ def test_the_table_has_the_built_in_constraints_and_its_scenario_is_valid():
 def test_the_table_has_the_symbols_and_the_text_the_numbers():
     cells = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (?:var|par|exp)", PAGE, re.MULTILINE)
     symbols = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
-    assert symbols == {name for name in vars(Owners(2)) if not name.startswith("_")} - {"n"}
+    assert symbols == {name for name in vars(OwnerSymbols(2)) if not name.startswith("_")} - {"n"}
     text = " ".join(PAGE.split())
     assert f"From {WORTH_STACKING} markets of at most {LARGEST_STACKED} owners on, {STACK} " in text
     assert f"at most {ENUMERATED:,}" in text and f"on at most {MOST_TRIED} of them" in text

@@ -20,7 +20,7 @@ from flmarket_sim.perturbation.gaussian import delta_of_ratio
 from flmarket_sim.perturbation.laplace import Laplace
 from flmarket_sim.perturbation.priv_unit import best_cap
 from flmarket_sim.privacy.loss_bounds import gaussian_bound, loss_of_distance, lower_bound
-from flmarket_sim.privacy.privacy_audit import Claim, audit_batches
+from flmarket_sim.privacy.privacy_audit import PrivacyClaim, audit_batches
 from flmarket_sim.scenario.scenario_file import build_scenario
 from flmarket_sim.studies.privacy_audit_tasks import audit_results, audit_tasks, count_hits
 from tests.support.command_line import flmarket
@@ -96,7 +96,7 @@ def test_events_have_the_chances_that_are_written_beside_them(dimension):
     }
     for name, chances in expected.items():
         made, draws = fm.perturbation.create(name), 100_000
-        batches = audit_batches(made, Claim(e, dimension), draws, one_by_one=0)
+        batches = audit_batches(made, PrivacyClaim(e, dimension), draws, one_by_one=0)
         for first, chance in zip((True, False), chances, strict=True):
             hits = sum(batch.hits(made)[0] for batch in batches if batch.first is first)
             assert hits / draws == pytest.approx(chance, abs=5 * np.sqrt(0.25 / draws)), name
@@ -266,7 +266,7 @@ def test_a_real_market_loses_what_it_says_and_half_the_noise_is_caught_there(sol
 @pytest.mark.parametrize(("name", "options"), [("laplace", {}), ("proj-unit", {"size": 3})])
 def test_tasks_of_the_engine_give_the_same_audits(name, options, monkeypatch):
     monkeypatch.setattr("flmarket_sim.privacy.privacy_audit.BATCH", 300)
-    tasks = audit_tasks(name, options, [1.0, 2.0], Claim(1.0, 5, seed=3), 500, 40)
+    tasks = audit_tasks(name, options, [1.0, 2.0], PrivacyClaim(1.0, 5, seed=3), 500, 40)
     assert len(tasks) == len({task.key for task in tasks}) == 12
     results = audit_results(tasks, results_of(tasks, count_hits), 0.99)
     made = fm.perturbation.create(name, **options)

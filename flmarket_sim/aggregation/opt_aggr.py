@@ -28,10 +28,17 @@ ROUNDING = 4e-16
 
 
 def solve(inverse_variance: Floats, share: Floats, forgets_losers: bool, clip: float) -> Floats:
-    """(K, n) optimal weights for rows with at least one positive inverse variance.
+    """(K, n) optimal weights for rows with at least one positive inverse variance."""
+    return solve_with_duals(inverse_variance, share, forgets_losers, clip)[0]
 
-    Rows are scaled so that sum(inv) = 1: the root u then lies in [0, 1] whatever the privacy
-    losses.
+
+def solve_with_duals(
+    inverse_variance: Floats, share: Floats, forgets_losers: bool = False, clip: float = 1.0
+) -> tuple[Floats, Floats, Floats]:
+    """(K, n) optimal weights, and u and v (K,) of every market.
+
+    Rows need a positive inverse variance. They are scaled so that sum(inv) = 1: the root u then
+    lies in [0, 1] whatever the privacy losses.
     """
     markets, n = inverse_variance.shape
     transposed = markets > n  # owners along the first axis: sums then add whole rows at once
@@ -51,7 +58,8 @@ def solve(inverse_variance: Floats, share: Floats, forgets_losers: bool, clip: f
     v = u + pull * (2.0 * up - forgotten)
     weights = np.maximum(u * inv, np.minimum(w, v * inv))
     weights /= weights.sum(axis=axis, keepdims=True)
-    return np.asarray(weights.T if transposed else weights)
+    duals = ((x / scale).ravel() for x in (u, v))
+    return (np.asarray(weights.T if transposed else weights), *duals)
 
 
 def _root(

@@ -79,12 +79,13 @@ class Nodes:
 @dataclass(frozen=True)
 class Cells:
     """The numbers that the bound uses of cells (N, n, G): inverse variance, cost, data share
-    (N, n, 1)."""
+    (N, n, 1); and whether mu is given."""
 
     inverse: Floats
     cost: Floats
     share: Floats
     alive: Bools
+    penalised: bool = False
 
 
 def proved_bound(
@@ -107,23 +108,65 @@ def proved_bound(
     parts = []
     for first in range(0, len(budget), MARKETS_AT_ONCE):
         rows = slice(first, first + MARKETS_AT_ONCE)
-        search = _BranchAndBound(truth.take(rows), budget[rows], purchase[rows], tolerance, noise)
+        search = _BranchAndBound(
+            truth.take(rows), 1.0 / budget[rows], purchase[rows], tolerance, noise
+        )
+        parts.append(search.run(most_nodes))
+    return np.concatenate(parts) * counted.radius**2 * (1.0 - ROUNDING)
+
+
+def proved_penalised_bound(
+    truth: Profiles,
+    price: Floats,
+    purchase: Floats,
+    tolerance: float = TOLERANCE,
+    most_nodes: int = MOST_NODES,
+    error: MarketError | None = None,
+) -> Floats:
+    """(K,) lower bounds of ERR + C^2 mu sum c, the error of any purchase and its cost at prices of
+    money mu (K,), given a purchase (K, n) in each market.
+
+    The bound is the same with mu given, and without the term -mu of a budget.
+    """
+    counted = coordinate_error() if error is None else error
+    largest, smallest = truth.privacy_budget.max(), truth.privacy_budget.min()
+    noise = NoiseCurve.of(counted, float(largest), LEAST * SMALLEST * float(smallest), POINTS)
+    parts = []
+    for first in range(0, len(price), MARKETS_AT_ONCE):
+        rows = slice(first, first + MARKETS_AT_ONCE)
+        search = _BranchAndBound(
+            truth.take(rows), price[rows], purchase[rows], tolerance, noise, penalised=True
+        )
         parts.append(search.run(most_nodes))
     return np.concatenate(parts) * counted.radius**2 * (1.0 - ROUNDING)
 
 
 class _BranchAndBound:
+    """`per_money` (K,) turns money into the units of the cost: 1 / B, or the price of money if the
+    problem is penalised. Then mu = 1 is no variable, and there is no budget."""
+
     def __init__(
-        self, truth: Profiles, budget: Floats, purchase: Floats, tolerance: float, noise: NoiseCurve
+        self,
+        truth: Profiles,
+        per_money: Floats,
+        purchase: Floats,
+        tolerance: float,
+        noise: NoiseCurve,
+        penalised: bool = False,
     ) -> None:
-        self.truth, self.budget, self.noise = truth, budget, noise
+        self.truth, self.per_money, self.noise, self.penalised = truth, per_money, noise, penalised
         self.share = data_shares(truth.data_size)
         unit = _in_units_of_the_radius(noise.error)
         weights = weights_in(OptAggr(), purchase, truth.data_size, unit)
         parts = error_bound_in(unit, weights, purchase, truth.data_size)
         self.error = parts.total
-        self.cutoff = self.error * (1.0 - tolerance)
         self.first_duals = _duals_of(weights, parts.variance, self.share)
+        self.limit = np.ones(len(per_money))
+        if penalised:
+            self.error = self.error + truth.value(purchase).sum(axis=1) * per_money
+            self.first_duals[:, 2] = 1.0
+            self.limit = self.error
+        self.cutoff = self.error * (1.0 - tolerance)
 
     def run(self, most_nodes: int) -> Floats:
         used = np.zeros(len(self.error), np.int64)
@@ -139,7 +182,7 @@ class _BranchAndBound:
 
     def _cost(self, market: NDArray[np.intp], loss: Floats) -> Floats:
         owners = self.truth.types.at((market, slice(None), None))
-        return owners.value(loss) / self.budget[market][:, None, None]
+        return owners.value(loss) * self.per_money[market][:, None, None]
 
     def _cells(self, nodes: Nodes) -> Cells:
         return Cells(
@@ -147,6 +190,7 @@ class _BranchAndBound:
             self._cost(nodes.market, nodes.low),
             self.share[nodes.market][:, :, None],
             nodes.alive,
+            self.penalised,
         )
 
     def _root(self) -> Nodes:
@@ -160,8 +204,9 @@ class _BranchAndBound:
         high = budget * np.concatenate([[0.0], ends])
         market = np.arange(len(self.error))
         cost = self._cost(market, low)
-        alive = cost <= 1.0 + ROUNDING
-        alive[:, :, :-1] &= (cost[:, :, :-1] < cost[:, :, 1:]) | (cost[:, :, 1:] > 1.0)
+        limit = self.limit[:, None, None]
+        alive = cost <= limit * (1.0 + ROUNDING)
+        alive[:, :, :-1] &= (cost[:, :, :-1] < cost[:, :, 1:]) | (cost[:, :, 1:] > limit)
         alive[:, :, 0] = True
         zero = np.zeros(len(market))
         return Nodes(market, self.first_duals, zero, low, high, alive)
@@ -257,12 +302,12 @@ def _dual(duals: Floats, cells: Cells) -> tuple[Floats, Floats]:
     pulled_up = -(u**2) * x - 2.0 * (v - u) * share
     h = np.where(v * x <= share, -(v**2) * x, np.where(u * x >= share, pulled_up, stays))
     terms = np.where(cells.alive, h + mu * cells.cost, np.inf)
-    return _constant(duals) + terms.min(axis=2).sum(axis=1), terms
+    return _constant(duals, cells) + terms.min(axis=2).sum(axis=1), terms
 
 
-def _constant(duals: Floats) -> Floats:
+def _constant(duals: Floats, cells: Cells) -> Floats:
     v, u, mu = duals.T
-    return np.asarray(2.0 * v - mu - 0.25 * (v - u) ** 2)
+    return np.asarray(2.0 * v - (0.0 if cells.penalised else mu) - 0.25 * (v - u) ** 2)
 
 
 def _mixture(terms: Floats, temperature: Floats) -> tuple[Floats, Floats]:
@@ -296,7 +341,9 @@ def _smooth(duals: Floats, cells: Cells, temperature: Floats) -> tuple[Floats, F
         (1, u * cells.inverse >= cells.share),
     ):
         hessian[:, place, place] -= 2.0 * (mix * cells.inverse * moves).sum(axis=(1, 2))
-    return _constant(duals) + least.sum(axis=1), gradient, hessian
+    if cells.penalised:
+        gradient[:, 2] = hessian[:, 2] = hessian[:, :, 2] = 0.0
+    return _constant(duals, cells) + least.sum(axis=1), gradient, hessian
 
 
 def _ascend(

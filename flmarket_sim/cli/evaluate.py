@@ -39,6 +39,10 @@ def evaluate(
     regret: Annotated[
         int, typer.Option(min=0, help="Markets of them to search for lies; 0: none.")
     ] = 0,
+    floor: Annotated[
+        int,
+        typer.Option(min=0, help="Markets of them to compare with the second-best floor; 0: none."),
+    ] = 200,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     figure: Annotated[
         Path | None, typer.Option(help="Also draw the error bounds (.png, .svg or .pdf).")
@@ -52,8 +56,9 @@ def evaluate(
 ) -> None:
     """Compare auctions on the same markets.
 
-    The table has error, spending, individual rationality, regret and the ratio to first-best,
-    the best purchase found at true valuations.
+    The table has error, spending, individual rationality and regret, and the error over two
+    yardsticks: first-best, the best purchase found at true valuations, and the floor, below which
+    no truthful mechanism can be (docs/second-best.md).
     """
     from flmarket_sim import aggregation
     from flmarket_sim.auctions import named
@@ -66,7 +71,7 @@ def evaluate(
     market = load_scenario(scenario, overrides or ())
     factors = report.factors(budgets)
     distinct = list(dict.fromkeys(auctions))
-    tasks = evaluation_tasks(distinct, market, factors, profiles, rule, regret, seed)
+    tasks = evaluation_tasks(distinct, market, factors, profiles, rule, regret, seed, floor)
     counted = tasks[0].error
     print_regime_notes(mechanisms, counted.error())
     crew = crew_from(workers, cluster, cluster_options, cluster_wait)
@@ -79,3 +84,5 @@ def evaluate(
         else:
             stdout.print(report.table(rows))
             print_text(counted.sentence())
+            if floor:
+                print_text(report.floor_sentence(rows))

@@ -1,6 +1,9 @@
 """Mechanisms side by side on the same profiles: error, spending and truthfulness.
 
-Each auction at each budget factor is a task of the engine, and so is the first-best of each factor.
+Each auction at each budget factor is a task of the engine, and so are the two yardsticks of each
+factor: first-best (auctions/first_best.py) and second-best, the floor (auctions/second_best.py).
+The floor needs budgets that say nothing about rates. So auctions decide a second time for it, in
+markets whose budget is the factor times what everything would be worth at the mean rate.
 """
 
 from __future__ import annotations
@@ -20,16 +23,19 @@ from flmarket_sim.aggregation.rule import weights_in
 from flmarket_sim.auctions import auction_in, named
 from flmarket_sim.auctions.first_best import first_best
 from flmarket_sim.auctions.play import expected_utility, measured_against
+from flmarket_sim.auctions.second_best import public_budget, second_best
 from flmarket_sim.experiments.content import array_contents, file_contents, profile_contents
 from flmarket_sim.experiments.task import task_key
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.population import draw_markets, draw_profiles
+from flmarket_sim.owners.rate_prior import UniformRates
 from flmarket_sim.perturbation.scenario_error import ErrorSettings, error_settings
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import Estimate, estimate
 from flmarket_sim.strategy.probe import probe
 
 Floats = NDArray[np.float64]
+FIRST_BEST, FLOOR = ":first-best", ":second-best"  # in place of an auction; no auction has a colon
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,9 @@ class Score:
     interval over populations. first_best is the mean error of the best purchase found for a buyer
     who pays true valuations, and ratio the mean error over that of the same markets.
     ir_violation is the mean expected shortfall of payment below cost, relative to cost.
+    floor is the mean of what no truthful mechanism whose budget holds every time can be below, over
+    `floor_profiles` markets with public budgets, and over_floor the mean error over it there, with
+    the ends of its interval over populations (None: not computed, or rates are no secret).
     regret is the mean gain / cost of the best misreports that the probe found over
     `regret_profiles` markets, with the ends of its interval (None: not searched).
     counted is "vector" or "coordinate", what the error is of, and kappa its regime.
@@ -57,6 +66,11 @@ class Score:
     ir_violation: float
     first_best: float
     ratio: float
+    floor: float | None
+    over_floor: float | None
+    over_floor_low: float | None
+    over_floor_high: float | None
+    floor_profiles: int
     regret: float | None
     regret_low: float | None
     regret_high: float | None
@@ -70,9 +84,10 @@ class Score:
 
 @dataclass(frozen=True)
 class EvaluationTask:
-    """One auction, or the first-best where `auction` is empty, on markets at one budget factor.
+    """One auction, or one of the two yardsticks, on markets at one budget factor.
 
-    `factor` (K,) multiplies the value of everything for sale in each market.
+    `factor` (K,) multiplies the value of everything for sale in each market. The first
+    `floor_profiles` markets are compared with the floor, with rates from `rates`, low to high.
     """
 
     auction: str
@@ -83,22 +98,31 @@ class EvaluationTask:
     rule: str
     regret_profiles: int
     seed: int
+    floor_profiles: int = 0
+    rates: tuple[float, float] = (1.0, 1.0)
 
     @cached_property
     def key(self) -> str:
         counted = self.error.as_dict()
         facts = [self.auction, counted, self.rule, self.regret_profiles, self.seed]
+        facts += [self.floor_profiles, self.rates]
         files = file_contents([self.auction, self.rule, counted])
         arrays = (profile_contents(self.truth), array_contents(self.factor))
         return task_key("evaluation", json.dumps([facts, files]), *arrays)
 
     @property
     def label(self) -> str:
-        return f"{self.auction or 'first-best'} at budget factor {self.budget_factor}"
+        return f"{self.auction.lstrip(':')} at budget factor {self.budget_factor}"
 
     @property
     def budget(self) -> Floats:
         return np.asarray(self.factor * self.truth.total_value())
+
+    def public(self) -> tuple[Profiles, Floats]:
+        """The markets that are compared with the floor, and their public budgets."""
+        rows = slice(0, self.floor_profiles)
+        truth = self.truth.take(rows)
+        return truth, public_budget(truth, self.factor[rows], UniformRates(*self.rates))
 
 
 def evaluation_tasks(
@@ -109,6 +133,7 @@ def evaluation_tasks(
     rule: str,
     regret_profiles: int,
     seed: int,
+    floor_profiles: int = 0,
 ) -> list[EvaluationTask]:
     """The tasks for each budget factor, or, without factors, for factors drawn from [0.1, 2].
 
@@ -121,26 +146,40 @@ def evaluation_tasks(
         truth = draw_profiles(scenario, profiles, seed)
         settings = [(f"{factor:g}", np.full(profiles, factor)) for factor in factors]
     error = error_settings(scenario)
+    few = min(floor_profiles, profiles)
+    yardsticks = (FIRST_BEST, FLOOR) if few else (FIRST_BEST,)
     return [
-        EvaluationTask(auction, label, truth, factor, error, rule, regret_profiles, seed)
+        EvaluationTask(
+            auction,
+            label,
+            truth,
+            factor,
+            error,
+            rule,
+            regret_profiles,
+            seed,
+            few,
+            scenario.owners.rate,
+        )
         for label, factor in settings
-        for auction in ("", *auctions)
+        for auction in (*yardsticks, *auctions)
     ]
 
 
 def evaluate(task: EvaluationTask) -> dict[str, Any]:
     """What the task's auction does: the columns of its score, and the rows of invalid markets.
 
-    For the first-best it is the error bound of each market.
+    For a yardstick it is the error bound of each market.
     """
     truth, budget, counted = task.truth, task.budget, task.error.error()
-    if not task.auction:
+    if task.auction == FIRST_BEST:
         return {"error_bound": first_best(truth, budget, error=counted).error_bound.tolist()}
+    if task.auction == FLOOR:
+        bound = second_best(*task.public(), UniformRates(*task.rates), counted, seed=task.seed)
+        return {"error_bound": bound.floor.tolist()}
     auction, bids = auction_in(named(task.auction), counted), truth.bids()
     outcome = auction.decide(bids, budget, np.random.default_rng(task.seed))
-    loss = outcome.privacy_loss
-    weights = weights_in(aggregation.create(task.rule), loss, truth.data_size, counted)
-    error = error_bound_in(counted, weights, loss, truth.data_size).total
+    error = _error(task, outcome.privacy_loss, truth)
     valid = np.isfinite(error)
     utility, cost = expected_utility(auction, truth, bids, budget)
     shortfall = np.maximum(-utility, 0.0) / measured_against(truth, cost)
@@ -150,7 +189,13 @@ def evaluate(task: EvaluationTask) -> dict[str, Any]:
         search = probe(auction, truth.take(rows), budget[rows], seed=task.seed)
         regret = search.mean_relative_gain()
     mean = estimate(error, truth.population)
+    public_error: list[float] = []
+    if task.floor_profiles:
+        some, money = task.public()
+        sold = auction.decide(some.bids(), money, np.random.default_rng(task.seed)).privacy_loss
+        public_error = _error(task, sold, some).tolist()
     return {
+        "public_error": public_error,
         "invalid": np.flatnonzero(~valid).tolist(),
         "profiles": len(error),
         "error_bound": float(error[valid].mean()) if valid.any() else float("inf"),
@@ -167,25 +212,44 @@ def evaluate(task: EvaluationTask) -> dict[str, Any]:
     }
 
 
+def _error(task: EvaluationTask, loss: Floats, truth: Profiles) -> Floats:
+    """(K,) the error of sales under the task's rule."""
+    counted = task.error.error()
+    weights = weights_in(aggregation.create(task.rule), loss, truth.data_size, counted)
+    return error_bound_in(counted, weights, loss, truth.data_size).total
+
+
 def scores(tasks: Sequence[EvaluationTask], results: Sequence[dict[str, Any]]) -> list[Score]:
-    """The score of every auction at every factor. The first-best precedes its auctions."""
-    floor, made = np.zeros(0), []
+    """The score of every auction at every factor. The yardsticks precede their auctions."""
+    yardsticks: dict[str, Floats] = {}
+    made = []
     for task, result in zip(tasks, results, strict=True):
-        if task.auction:
-            made.append(_score(task, dict(result), floor))
+        if task.auction in (FIRST_BEST, FLOOR):
+            yardsticks[task.auction] = np.array(result["error_bound"])
         else:
-            floor = np.array(result["error_bound"])
+            made.append(_score(task, dict(result), yardsticks))
     return made
 
 
-def _score(task: EvaluationTask, columns: dict[str, Any], floor: Floats) -> Score:
-    valid = np.delete(floor, columns.pop("invalid"))
+def _score(task: EvaluationTask, columns: dict[str, Any], yardsticks: dict[str, Floats]) -> Score:
+    best = yardsticks[FIRST_BEST]
+    valid = np.delete(best, columns.pop("invalid"))
     ratio = columns["error_bound"] / float(valid.mean()) if len(valid) else float("inf")
+    public_error = np.array(columns.pop("public_error"))
+    floor = yardsticks.get(FLOOR)
+    over: Estimate | None = None
+    if floor is not None:
+        over = estimate(public_error, task.truth.take(slice(0, len(floor))).population, floor)
     return Score(
         auction=task.auction,
         budget_factor=task.budget_factor,
-        first_best=float(floor.mean()),
+        first_best=float(best.mean()),
         ratio=ratio,
+        floor=None if floor is None else float(floor.mean()),
+        over_floor=None if over is None else over.mean,
+        over_floor_low=None if over is None else over.low,
+        over_floor_high=None if over is None else over.high,
+        floor_profiles=task.floor_profiles,
         counted=task.error.kind,
         kappa=task.error.error().kappa,
         **columns,

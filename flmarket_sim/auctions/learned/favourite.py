@@ -1,10 +1,16 @@
 """The favourite point of an owner on a menu of privacy losses, computed exactly from her report.
 
-A menu has a public grid of losses, which no report can change, and a payment for each. A report
-stands for a valuation v: the one that it states (owners/stated_valuation.py), or else its table,
+A menu has a public grid of losses, which no report can change, and a payment for each. Losses below
+a sixteenth of the largest are not for sale: they would be next to worthless (docs/seq-price.md,
+"The grid"). A report stands for a valuation v: the one that it states (owners/stated_valuation.py), or else its table,
 rounded up: a loss between two levels costs as much as the upper one. The favourite maximises
 payment - v over the losses of the grid within the reported privacy budget; "nothing" is a choice
 too. So after a true report it is the owner's best choice, whatever her valuation is.
+
+Payments are straight between knots. So an owner whose valuation is linear, a square root or a step
+has her favourite at a knot or at the end of her budget, and one whose valuation is quadratic or
+exponential may also have it next to the loss at which both slopes agree. For these families only
+such points are tried, for all others the whole grid.
 """
 
 from __future__ import annotations
@@ -16,11 +22,12 @@ from numpy.typing import NDArray
 
 from flmarket_sim.auctions.auction import Floats
 from flmarket_sim.owners.bids import BidBatch
-from flmarket_sim.owners.family_table import STEP, present
+from flmarket_sim.owners.family_table import EXPONENTIAL, QUADRATIC, STEP, present
 from flmarket_sim.owners.stated_valuation import TABLE, StatedValuations
 from flmarket_sim.owners.valuation import in_proportion_to_size, size_factor, unit_value
 
 PARTS = 16  # of the grid between two knots of a price curve (docs/seq-price.md, "The grid")
+LEAST = 1 / 16  # of the largest loss on a menu: smaller ones are not for sale
 NOT_ALLOWED = -1.0  # a utility that "nothing" beats
 ON_A_LEVEL = 1e-12  # of a privacy budget: a loss this little above a level is on it
 Ints = NDArray[np.int64]
@@ -76,6 +83,11 @@ class Claim:
     values: Floats
     data_size: Floats
 
+    def take(self, rows: Ints) -> Claim:
+        return Claim(
+            self.stated.at(rows), self.privacy_budget[rows], self.values[rows], self.data_size[rows]
+        )
+
     def values_at(self, grid: Floats) -> Floats:
         """(K, G) what it says the losses of the grid (G,) cost; beyond the budget as it comes."""
         family = self.stated.family
@@ -109,6 +121,72 @@ def favourite(claim: Claim, grid: Floats, payment: Floats) -> tuple[Floats, Floa
     best, sells = claim.best_of(grid, payment, claim.values_at(grid))
     paid = payment[np.arange(len(best)), best]
     return np.where(sells, grid[best], 0.0), np.where(sells, paid, 0.0)
+
+
+def favourite_on_curve(claim: Claim, knots: Floats, price: Floats) -> tuple[Floats, Floats]:
+    """(K,) privacy loss and payment of the favourite on price curves (K, L) over knots (L,).
+
+    It is the favourite among the losses of `fine_grid(knots)` that are for sale.
+    """
+    grid = fine_grid(knots)
+    first = int(np.searchsorted(grid, LEAST * grid[-1] * (1.0 - ON_A_LEVEL)))
+    loss, paid = np.zeros(len(price)), np.zeros(len(price))
+    family = claim.stated.family
+    formula = (family != TABLE) & (family <= STEP)
+    bent = (family == QUADRATIC) | (family == EXPONENTIAL)
+    if len(rows := np.flatnonzero(~formula)):
+        payment = payments_between(price[rows])[:, first:]
+        loss[rows], paid[rows] = favourite(claim.take(rows), grid[first:], payment)
+    for rows in (np.flatnonzero(formula & ~bent), np.flatnonzero(bent)):
+        if len(rows):
+            few = claim.take(rows)
+            places = _places(few, grid, price[rows], inside=bool(bent[rows[0]]))
+            loss[rows], paid[rows] = _best_place(few, grid, first, price[rows], places)
+    return loss, paid
+
+
+def _places(claim: Claim, grid: Floats, price: Floats, inside: bool) -> Ints:
+    """(K, C) places of the grid, one of which is the favourite of an owner of a built-in family.
+
+    They are the knots and the end of her budget; with `inside` also the two losses of every piece
+    that are next to where her valuation has the slope of the payments.
+    """
+    pieces = price.shape[1]
+    ends = np.arange(1, pieces + 1) * PARTS - 1
+    last = np.searchsorted(grid, claim.privacy_budget, side="right") - 1
+    places = [np.broadcast_to(ends, price.shape), last[:, None]]
+    if inside:
+        step = grid[0]
+        rise = np.diff(price, axis=1, prepend=0.0) / (PARTS * step)
+        with np.errstate(divide="ignore"):
+            slope = rise / claim.stated.scale[:, None]
+            quadratic = claim.stated.family[:, None] == QUADRATIC
+            agree = np.where(quadratic, 0.5 * slope, np.log(slope))
+        below = np.floor(np.clip(agree, 0.0, grid[-1]) / step) - 1
+        begin = ends - (PARTS - 1)
+        places += [np.clip(below + k, begin, ends).astype(np.int64) for k in (0, 1)]
+    return np.minimum(np.concatenate(places, axis=1), last[:, None])
+
+
+def _best_place(
+    claim: Claim, grid: Floats, first: int, price: Floats, places: Ints
+) -> tuple[Floats, Floats]:
+    """(K,) privacy loss and payment of the best of some places (K, C) from `first` on."""
+    at = np.maximum(places, 0)
+    piece = at // PARTS
+    top = np.take_along_axis(price, piece, 1)
+    below = np.where(piece > 0, np.take_along_axis(price, np.maximum(piece - 1, 0), 1), 0.0)
+    payment = top - (top - below) * (1.0 - (at - piece * PARTS + 1) / PARTS)
+    codes = present(claim.stated.family)
+    unit = np.stack([unit_value(np.array(code, np.int8), grid) for code in codes])
+    row = np.searchsorted(codes, claim.stated.family)
+    utility = payment - unit[row[:, None], at] * claim.stated.scale[:, None]
+    utility[places < first] = NOT_ALLOWED
+    best = utility.max(axis=1)
+    column = np.where(utility == best[:, None], at, -1).argmax(axis=1)
+    chosen = np.arange(len(at)), column
+    sells = best >= 0
+    return np.where(sells, grid[at[chosen]], 0.0), np.where(sells, payment[chosen], 0.0)
 
 
 def favourite_pair(

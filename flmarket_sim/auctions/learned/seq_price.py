@@ -10,24 +10,23 @@ as many records as the money lasts, and she gets the best pair (loss, records) w
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from flmarket_sim.aggregation.market_error import COORDINATE_KAPPA, MarketError
 from flmarket_sim.auctions.auction import Floats, Offer, Outcome, check_budget
-from flmarket_sim.auctions.learned.favourite import (
-    Reading,
-    favourite,
-    favourite_pair,
-    fine_grid,
-    payments_between,
-)
-from flmarket_sim.auctions.learned.regime import kappa_of
+from flmarket_sim.auctions.learned.favourite import Reading, favourite_on_curve, favourite_pair
+from flmarket_sim.auctions.learned.regime import kappas_of
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.threads import one_torch_thread
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 CHUNK = 2048  # markets played at once
 Ints = NDArray[np.int64]
@@ -57,17 +56,26 @@ class SeqPrice:
     With `size = "certified"`, the broker knows the sizes; order and menus depend on them, and no
     misreport of values or privacy budget pays. With `size = "reported"`, neither an owner's place
     nor her menu depends on her size, and no misreport of it pays either.
+
+    Menus also depend on the kappa of the market (`in_market`; without it the paper's) and on
+    `prior_rate`, the mean rate that the buyer expects of owners: twice the rate and twice the money
+    is the same market.
     """
 
     name = "seq-price"
     guarantees = {"truthful": "any", "individually_rational": "any", "budget_feasible": "any"}
 
     def __init__(
-        self, weights: str = "paper-iid", size: Literal["certified", "reported"] = "certified"
+        self,
+        weights: str = "general",
+        size: Literal["certified", "reported"] = "certified",
+        prior_rate: float = 1.0,
     ) -> None:
         from flmarket_sim.auctions.learned import weight_files
 
-        self.size = size
+        if not (np.isfinite(prior_rate) and prior_rate > 0):
+            raise InputError(f"prior_rate must be finite and positive, got {prior_rate}")
+        self.size, self.prior_rate = size, prior_rate
         self.certified = (
             ("data_size",) if size == "certified" else ()
         )  # parts of a report that the broker has checked
@@ -77,8 +85,25 @@ class SeqPrice:
                 f"the weights {weights!r} were trained for size = "
                 f"{self.learned.network.size!r}, not {size!r}"
             )
-        self.network = self.learned.network.double()
-        self.trained_kappa = kappa_of(self.learned.facts)
+        if self.learned.network.secrets:
+            raise InputError(
+                f"the weights {weights!r} read what owners keep secret: they measure what secrets "
+                "cost, and are no mechanism"
+            )
+        self.network = self.learned.network
+        self.kappa = COORDINATE_KAPPA
+        self.trained_kappa = self._nearest_trained(self.kappa)
+
+    def in_market(self, error: MarketError) -> SeqPrice:
+        """The same mechanism set for the kappa of a market."""
+        other = copy(self)
+        other.kappa = error.kappa
+        other.trained_kappa = self._nearest_trained(error.kappa)
+        return other
+
+    def _nearest_trained(self, kappa: float) -> float:
+        low, high = kappas_of(self.learned.facts)
+        return min(max(kappa, low), high)
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         """Draws nothing: the same reports give the same outcome."""
@@ -115,13 +140,12 @@ class SeqPrice:
         claim = reading.of_owner(rows, offer.owner)
         if self.size == "reported":
             return favourite_pair(claim, offer.privacy_loss, offer.payment, offer.money)
-        grid, payment = fine_grid(offer.privacy_loss), payments_between(offer.payment)
-        return (*favourite(claim, grid, payment), claim.data_size)
+        return (*favourite_on_curve(claim, offer.privacy_loss, offer.payment), claim.data_size)
 
     def ask(self, data_size: Floats, budget: Floats) -> Asking:
         """The offers of a round; the caller settles the choices. Sizes (K, n) matter as `size`
         allows."""
-        return Asking(self.network, self.size, data_size, budget)
+        return Asking(self, data_size, budget)
 
     def _sequences(
         self, bids: BidBatch, money: Floats, keep_menus: bool
@@ -146,22 +170,25 @@ class SeqPrice:
 class Asking:
     """Offers to the owners of K markets, one owner of each market at a time."""
 
-    def __init__(self, network: object, size: str, data_size: Floats, budget: Floats) -> None:
+    def __init__(self, auction: SeqPrice, data_size: Floats, budget: Floats) -> None:
         import torch
 
-        from flmarket_sim.auctions.learned.price_network import PriceNetwork, Standing
+        from flmarket_sim.auctions.learned.price_network import PriceNetwork, Standing, offer_order
 
+        network = auction.network
         assert isinstance(network, PriceNetwork)
         markets, self.n = data_size.shape
-        self.certified = size == "certified"
-        place = np.broadcast_to(np.arange(self.n), (markets, self.n))
-        self.order = (
-            np.argsort(-data_size, axis=1, kind="stable") if self.certified else place.copy()
-        )
+        self.certified = auction.size == "certified"
+        self.order = np.tile(np.arange(self.n), (markets, 1))
+        kappa = torch.full((markets,), auction.kappa, dtype=torch.float64)
+        if self.certified:
+            self.order = offer_order(torch.from_numpy(data_size), kappa).numpy()
         self.budget = budget
         self.knots = np.array(network.knots().numpy())
-        sizes = np.ascontiguousarray(np.take_along_axis(data_size, self.order, axis=1))
-        self._standing = Standing(network, torch.from_numpy(sizes), torch.from_numpy(budget))
+        sizes = np.take_along_axis(data_size, self.order, axis=1)
+        self._standing = Standing(
+            network, _single(sizes), _single(budget / auction.prior_rate), auction.kappa
+        )
         self._per_record = 1.0 if self.certified else 1.0 / (network.typical_size * self.n)
         self._left = budget.copy()
         self._asked = 0
@@ -171,7 +198,7 @@ class Asking:
 
         while self._asked < self.n:
             with torch.inference_mode():
-                share = self._standing.menu(self._asked).numpy()
+                share = self._standing.menu(self._asked).double().numpy()
             payment = share * (self.budget * self._per_record)[:, None]
             if self.certified:
                 payment = np.minimum(payment, self._left[:, None])
@@ -185,5 +212,14 @@ class Asking:
 
         self._left = np.maximum(self._left - payment, 0.0)
         share = np.divide(payment, self.budget, out=np.zeros_like(payment), where=self.budget > 0)
-        self._standing.settle(self._asked, torch.from_numpy(loss), torch.from_numpy(share))
+        with torch.inference_mode():
+            self._standing.settle(self._asked, _single(loss), _single(share))
         self._asked += 1
+
+
+def _single(array: Floats) -> Tensor:
+    """As the network computes: in single precision. Its menus are public, so rounding is no harm;
+    money and choices are in double precision."""
+    import torch
+
+    return torch.from_numpy(array.astype(np.float32))

@@ -191,6 +191,11 @@ def _build(facts: dict[str, Any], state: dict[str, torch.Tensor]) -> nn.Module:
                 "typical_size, typical_price and largest_loss must be finite and positive"
             )
         return PriceNetwork(
-            levels, hidden, float(facts["largest_loss"]), str(facts["size"]), *typical
+            levels,
+            hidden,
+            float(facts["largest_loss"]),
+            str(facts["size"]),
+            *typical,
+            secrets=int(facts["secrets"]),
         )
     raise ValueError(f"unknown network {kind!r}")

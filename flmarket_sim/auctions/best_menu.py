@@ -1,12 +1,12 @@
-"""The best menu for a single owner whose type is secret, by linear programming over a grid of types.
+"""The best menu for a single owner whose type is secret, by linear programming over types.
 
-A buyer wants a small expected harm(e) + mu t, where t is the payment and harm falls with the privacy
-loss e that she buys. Every type of the owner chooses from the same menu. By the revelation principle
-the best menu is a table: for each type a lottery over the losses of a grid and a payment, such that
-no type prefers the entry of another one, or nothing. That is a linear program; a lottery can only
-help, so its value is a bound for all menus, price curves among them.
+A buyer wants a small expected harm(e) + mu t, where t is the payment and harm falls with the
+privacy loss e that she buys. Every type of the owner chooses from the same menu. By the revelation
+principle the best menu is a table: for each type a lottery over the losses of a grid and a payment,
+such that no type prefers the entry of another one, or nothing. That is a linear program. A lottery
+can only help, so its value is a bound for all menus, price curves among them.
 
-docs/second-best.md uses it to measure what the secrecy of rates, families and privacy budgets costs.
+docs/second-best.md uses it to measure what it costs that families and privacy budgets are secret.
 """
 
 from __future__ import annotations

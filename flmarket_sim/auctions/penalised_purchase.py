@@ -11,8 +11,8 @@ gets the loss that is best for these two numbers, which is a look-up in her grid
     min over e of [ h_i(x(e)) + mu c_i(e) ],   h_i(x) = min over l of [ l^2 / x - 2 v l
                                                                + 2 (v - u) max(0, l - W_i) ]
 
-A fixed point is a local optimum. The search begins at many sets of owners, and then changes one
-owner of its best purchase at a time.
+The search begins at many sets of owners. Then every owner in turn gets the best loss of her grid
+with exact weights, single owners are changed, and the grids are refined.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ CELLS = 40  # positive losses of the first grid of an owner
 LEAST = 0.03  # the least positive loss of the first grid, as a share of the privacy budget
 ZOOM = 5  # losses of a refined grid
 STEPS, FEW_STEPS = 12, 4  # of a search from one start; of a look at a changed purchase
-MOST_STARTS = 12  # numbers of owners to begin with
+MOST_STARTS, FEW_STARTS = 12, 4  # numbers of owners to begin with
 ROUNDS = 3  # of changes of one owner at a time
 ZOOMS = 3
+COARSE = 5  # of a quick search: every fifth loss is tried with exact weights
 IMPROVES = 1e-6  # relative
 
 
@@ -81,10 +82,13 @@ def penalised_purchase(
 ) -> tuple[Floats, Floats]:
     """Losses (R, n) of the best purchase found, and ERR / C^2 + mu sum c of it (R,).
 
-    Without `thorough` the search only has its starts: enough to choose a price.
+    Without `thorough` the search is a short one: enough to choose a price.
     """
     markets = priced_markets(truth, price, noise)
-    place, value = _from_starts(markets)
+    every = range(0, CELLS + 1, 1 if thorough else COARSE)
+    place, value = _one_after_the_other(
+        markets, *_from_starts(markets, MOST_STARTS if thorough else FEW_STARTS), every
+    )
     if not thorough:
         return _at(markets.loss, place), value
     place, value = _changed_one_by_one(markets, place, value)
@@ -93,7 +97,9 @@ def penalised_purchase(
         markets = priced_markets(truth, price, noise, _zoomed(markets.loss, place, loss))
         middle = np.full(loss.shape, ZOOM // 2 + 1)
         middle[loss == 0] = 0
-        place, value = _settled(markets, middle, STEPS)
+        place, value = _one_after_the_other(
+            markets, *_settled(markets, middle, STEPS), range(ZOOM + 1)
+        )
         loss = _at(markets.loss, place)
     return loss, value
 
@@ -144,14 +150,15 @@ def _settled(
     return best, best_value
 
 
-def _from_starts(markets: PricedMarkets) -> tuple[NDArray[np.intp], Floats]:
-    """The best of searches from whole budgets of the k owners who give most for their cost."""
+def _from_starts(markets: PricedMarkets, most: int) -> tuple[NDArray[np.intp], Floats]:
+    """The best of searches from whole budgets of the k owners who give most for their cost, for up
+    to `most` numbers k."""
     n, last = markets.share.shape[1], markets.loss.shape[2] - 1
     precision, cost = markets.inverse[:, :, -1], markets.cost[:, :, -1]
     best, best_value = _settled(markets, np.full(markets.share.shape, last), STEPS)
     for score in (cost / precision, cost / np.sqrt(precision) / markets.share):
         rank = score.argsort(axis=1).argsort(axis=1)
-        for count in np.unique(np.linspace(1, n - 1, min(n - 1, MOST_STARTS)).astype(int)):
+        for count in np.unique(np.linspace(1, n - 1, min(n - 1, most)).astype(int)):
             place, value = _settled(markets, np.where(rank < count, last, 0), STEPS)
             better = value < best_value
             best = np.where(better[:, None], place, best)
@@ -176,6 +183,21 @@ def _changed_one_by_one(
                 value = np.where(better, found, value)
         if not (value < before * (1.0 - IMPROVES)).any():
             break
+    return place, value
+
+
+def _one_after_the_other(
+    markets: PricedMarkets, place: NDArray[np.intp], value: Floats, others: range
+) -> tuple[NDArray[np.intp], Floats]:
+    """Purchases in which every owner in turn gets the best of some losses, with exact weights."""
+    for i in range(place.shape[1]):
+        for other in others:
+            tried = place.copy()
+            tried[:, i] = other
+            found = _value(markets, tried)[0]
+            better = found < value
+            place = np.where(better[:, None], tried, place)
+            value = np.where(better, found, value)
     return place, value
 
 

@@ -27,7 +27,7 @@ class RatePrior(Protocol):
 
     mean: float
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Floats: ...
+    def quantile(self, chance: Floats) -> Floats: ...
 
     def rent(self, rate: Floats, slope: Floats) -> Floats:
         """`rent(r)` of this module, elementwise; for slope 0 it is F(r) / f(r)."""
@@ -42,8 +42,8 @@ class UniformRates:
             raise InputError(f"rates need 0 < low <= high, both finite; got {low:g} and {high:g}")
         self.low, self.high, self.mean = low, high, 0.5 * (low + high)
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-        return np.asarray(rng.uniform(self.low, self.high, shape))
+    def quantile(self, chance: Floats) -> Floats:
+        return np.asarray(self.low + (self.high - self.low) * chance)
 
     def rent(self, rate: Floats, slope: Floats) -> Floats:
         width = np.maximum(rate - self.low, 0.0)
@@ -69,9 +69,8 @@ class DistributionRates:
         self.low, self.high = float(low), float(high)
         self.mean = float(distribution.mean())  # type: ignore[attr-defined]
 
-    def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
-        drawn = self.distribution.rvs(shape, random_state=rng)  # type: ignore[attr-defined]
-        return np.asarray(drawn, np.float64)
+    def quantile(self, chance: Floats) -> Floats:
+        return np.asarray(self.distribution.ppf(chance))  # type: ignore[attr-defined]
 
     def rent(self, rate: Floats, slope: Floats) -> Floats:
         node, weight = np.polynomial.legendre.leggauss(NODES)

@@ -138,6 +138,7 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "pipelines": "studies.pipelines:Pipelines",
         "buyers-curve": "studies.buyers_curve:BuyersCurve",
         "regimes": "studies.regimes:Regimes",
+        "second-best": "studies.near_the_floor:NearTheFloor",
         "bargains": "studies.bargains:Bargains",
         "error-by-budget": "paper.error_by_budget:ErrorByBudget",
         "accuracy": "paper.accuracy:Accuracy",

@@ -211,6 +211,7 @@ def test_the_check_notices_a_number_that_is_not_in_the_rows():
 def test_every_study_is_among_them():
     elsewhere = {"guarantees", "levels", "published-regret"}  # tests/paper/test_claim_sentences.py
     elsewhere |= {"pipelines", "buyers-curve", "regimes", "bargains"}  # test_model_studies.py
+    elsewhere |= {"second-best"}  # test_near_the_floor.py
     assert set(CASES) | elsewhere == set(registry.studies.names())
 
 

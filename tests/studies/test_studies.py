@@ -30,6 +30,12 @@ SMALL = {
     "bank-quality": ["seeds=2"],
     "first-market": ["seeds=2"],
     "buyers-curve": ["seeds=2", "factors=[0.3, 1.0]", 'auctions=["all-in-critical"]'],
+    "second-best": [
+        "profiles=12",
+        "kappas=[8.0]",
+        'auctions=["seq-price", "all-in-critical by precision"]',
+    ],
+    "second-best-noniid": ["profiles=8", "kappas=[4880.0]", 'auctions=["seq-price"]'],
     "regimes": ["profiles=20", "kappas=[8.0, 4920.0]", 'auctions=["all-in-critical"]'],
     "bargains": ["profiles=8", "kappas=[8.0, 4920.0]"],
 }

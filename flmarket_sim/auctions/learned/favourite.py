@@ -2,10 +2,11 @@
 
 A menu has a public grid of losses, which no report can change, and a payment for each. Losses below
 a sixteenth of the largest are not for sale: they would be next to worthless (docs/seq-price.md,
-"The grid"). A report stands for a valuation v: the one that it states (owners/stated_valuation.py), or else its table,
-rounded up: a loss between two levels costs as much as the upper one. The favourite maximises
-payment - v over the losses of the grid within the reported privacy budget; "nothing" is a choice
-too. So after a true report it is the owner's best choice, whatever her valuation is.
+"The grid"). A report stands for a valuation v: the one that it states
+(owners/stated_valuation.py), or else its table, rounded up: a loss between two levels costs as much
+as the upper one. The favourite maximises payment - v over the losses of the grid within the
+reported privacy budget; "nothing" is a choice too. So after a true report it is the owner's best
+choice, whatever her valuation is.
 
 Payments are straight between knots. So an owner whose valuation is linear, a square root or a step
 has her favourite at a knot or at the end of her budget, and one whose valuation is quadratic or
@@ -140,21 +141,22 @@ def favourite_on_curve(claim: Claim, knots: Floats, price: Floats) -> tuple[Floa
     for rows in (np.flatnonzero(formula & ~bent), np.flatnonzero(bent)):
         if len(rows):
             few = claim.take(rows)
-            places = _places(few, grid, price[rows], inside=bool(bent[rows[0]]))
+            places = _places(few, grid, first, price[rows], inside=bool(bent[rows[0]]))
             loss[rows], paid[rows] = _best_place(few, grid, first, price[rows], places)
     return loss, paid
 
 
-def _places(claim: Claim, grid: Floats, price: Floats, inside: bool) -> Ints:
+def _places(claim: Claim, grid: Floats, first: int, price: Floats, inside: bool) -> Ints:
     """(K, C) places of the grid, one of which is the favourite of an owner of a built-in family.
 
-    They are the knots and the end of her budget; with `inside` also the two losses of every piece
-    that are next to where her valuation has the slope of the payments.
+    They are the first loss for sale, the knots and the end of her budget; with `inside` also the
+    two losses of every piece that are next to where her valuation has the slope of the payments.
     """
     pieces = price.shape[1]
     ends = np.arange(1, pieces + 1) * PARTS - 1
     last = np.searchsorted(grid, claim.privacy_budget, side="right") - 1
-    places = [np.broadcast_to(ends, price.shape), last[:, None]]
+    knots = np.concatenate([[first], ends])
+    places = [np.broadcast_to(knots, (len(price), pieces + 1)), last[:, None]]
     if inside:
         step = grid[0]
         rise = np.diff(price, axis=1, prepend=0.0) / (PARTS * step)
@@ -165,7 +167,8 @@ def _places(claim: Claim, grid: Floats, price: Floats, inside: bool) -> Ints:
         below = np.floor(np.clip(agree, 0.0, grid[-1]) / step) - 1
         begin = ends - (PARTS - 1)
         places += [np.clip(below + k, begin, ends).astype(np.int64) for k in (0, 1)]
-    return np.minimum(np.concatenate(places, axis=1), last[:, None])
+    for_sale = np.maximum(np.concatenate(places, axis=1), first)
+    return np.minimum(for_sale, last[:, None])
 
 
 def _best_place(

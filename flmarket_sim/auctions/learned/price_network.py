@@ -3,10 +3,10 @@
 It never reads what the owner whose turn it is has reported about her valuation or her privacy
 budget, so no report can change her own menu.
 
-    size = "certified"   Sizes are public. Owners come from the largest to the smallest, or the other
-                         way round in noisy markets (`offer_order`), and a menu may depend on all
-                         sizes. An offer is a share of the money left, spread over
-                         the knots by a rising curve.
+    size = "certified"   Sizes are public. Owners come from the largest to the smallest, or from the
+                         smallest on in noisy markets (`offer_order`), and a menu may depend on all
+                         sizes. An offer is a share of the money left, spread over the knots by a
+                         rising curve.
     size = "reported"    Sizes are part of the report. Owners come in the order of the bids, and a
                          menu may depend on the sizes of those who have answered. An offer is a
                          price for a record at every knot.

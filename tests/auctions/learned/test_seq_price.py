@@ -1,5 +1,6 @@
 """seq-price: for every valuation no lie pays, nobody is underpaid, no budget is overspent."""
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -7,8 +8,18 @@ import pytest
 import torch
 
 import flmarket_sim as fm
+from flmarket_sim.aggregation.market_error import error_of_kappa
 from flmarket_sim.auctions.learned import weight_files
-from flmarket_sim.auctions.learned.favourite import PARTS, Reading, favourite_pair
+from flmarket_sim.auctions.learned.favourite import (
+    LEAST,
+    PARTS,
+    Reading,
+    favourite,
+    favourite_on_curve,
+    favourite_pair,
+    fine_grid,
+    payments_between,
+)
 from flmarket_sim.auctions.learned.price_network import PriceNetwork, Standing
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.family_table import family_codes, family_of
@@ -17,7 +28,12 @@ from flmarket_sim.testing.trial_valuations import TRIAL_VALUATIONS
 from tests.support.paths import ROOT
 
 SIZES = ("certified", "reported")
-SHIPPED = [(name, size) for size in SIZES for name in ("paper-iid", "paper-noniid", "general")]
+SHIPPED = [
+    (name, size)
+    for size in SIZES
+    for name in weight_files.shipped("seq-price", "reported" if size == "reported" else "")
+    if not name.endswith(".reported")
+]
 
 
 @pytest.fixture(autouse=True)
@@ -195,7 +211,7 @@ def one_by_one(network, sizes, eb, family, rate, budget):
     left, result = budget, {}
     order = sorted(range(len(sizes)), key=lambda i: (-sizes[i], i))
     standing = Standing(
-        network, torch.tensor([[sizes[i] for i in order]]).double(), torch.tensor([budget]).double()
+        network, torch.tensor([[sizes[i] for i in order]]).float(), torch.tensor([budget]).float()
     )
     for t, i in enumerate(order):
         prices = [p * budget for p in standing.menu(t)[0].tolist()]
@@ -207,7 +223,7 @@ def one_by_one(network, sizes, eb, family, rate, budget):
             for part in range(1, PARTS + 1):
                 e = a + (knot - a) * part / PARTS
                 paid = pa + (price - pa) * part / PARTS
-                if e <= eb[i]:
+                if LEAST * knots[-1] * (1 - 1e-9) <= e <= eb[i]:
                     worth = float(family_of(family[i]).value(np.array([e]))[0])
                     best = max(best, (paid - scale * worth, e, paid))
             before = (knot, price)
@@ -215,12 +231,86 @@ def one_by_one(network, sizes, eb, family, rate, budget):
         left -= paid
         standing.settle(
             t,
-            torch.tensor([e], dtype=torch.float64),
-            torch.tensor([paid / budget], dtype=torch.float64),
+            torch.tensor([e], dtype=torch.float32),
+            torch.tensor([paid / budget], dtype=torch.float32),
         )
         result[i] = (e, paid)
     assert left >= -1e-9 * budget
     return [result[i] for i in range(len(sizes))]
+
+
+@pytest.mark.parametrize("others", [0.0, 0.5])
+def test_the_few_points_that_are_tried_hold_the_best_of_the_grid(others):
+    """Every point of the grid that is for sale, tried for every owner."""
+    truth, budget = markets(400, 5, 31, others=others)
+    rng = np.random.default_rng(2)
+    knots = np.arange(1, 10) * (2.2 / 9)
+    grid = fine_grid(knots)
+    for_sale = grid >= LEAST * grid[-1] * (1 - 1e-9)
+    reading = Reading.of(truth.bids(8))
+    for i in range(5):
+        price = np.cumsum(rng.exponential(1.0, (400, 9)) ** 2, axis=1)
+        price *= (rng.uniform(0.05, 1.0, 400) * budget / price[:, -1])[:, None]
+        claim = reading.of_owner(np.arange(400), np.full(400, i))
+        loss, paid = favourite_on_curve(claim, knots, price)
+        all_losses, all_paid = favourite(
+            claim, grid[for_sale], payments_between(price)[:, for_sale]
+        )
+        owner = truth.types.at((slice(None), i))
+        found, best = paid - owner.value(loss), all_paid - owner.value(all_losses)
+        assert found == pytest.approx(best, abs=1e-12 * budget.max())
+        assert (np.isclose(loss, all_losses)).mean() > 0.99  # but for ties
+
+
+def test_what_is_sold_is_never_next_to_nothing():
+    """A size-weighted average of tiny losses would have a huge error."""
+    truth, budget = markets(2000, 10, 41, families=4)
+    for kappa in (8.0, 4880.0):
+        auction = fm.auctions.auction_in(fm.auctions.create("seq-price"), error_of_kappa(kappa))
+        loss = auction.decide(truth.bids(8), budget, None).privacy_loss
+        assert loss[loss > 0].min() >= LEAST * 2.0 * (1 - 1e-9)
+        weights = fm.aggregation.create("convl-aggr").weights(loss, truth.data_size)
+        error = fm.aggregation.error_bound(weights, loss, truth.data_size)
+        assert error[np.isfinite(error)].max() <= 8.0 / (LEAST * 2.0) ** 2 + 4.0
+
+
+def test_small_owners_come_first_where_noise_is_large(wild):
+    auction = wild("certified", 9)
+    truth, budget = markets(20, 6, 43)
+    for kappa, sign in ((8.0, -1), (4880.0, 1)):
+        asked = auction.in_market(error_of_kappa(kappa)).sequence(truth.bids(8), budget)
+        sizes = np.take_along_axis(truth.data_size, asked.order, 1)
+        assert (np.diff(sizes, axis=1) * sign >= 0).all()
+    assert auction.kappa == 8.0  # the auction itself stays as it is
+
+
+def test_no_lie_pays_in_a_noisy_market(wild):
+    auction = wild("certified", 3).in_market(error_of_kappa(4880.0))
+    assert largest_gain(auction, count=100, tries=12) <= 1e-12
+
+
+def test_twice_the_rate_and_twice_the_money_is_the_same_market(wild):
+    plain = wild("certified", 10)
+    truth, budget = markets(50, 5, 44)
+    double = fm.Profiles(truth.family, 2 * truth.rate, truth.privacy_budget, truth.data_size)
+    told = copy(plain)
+    told.prior_rate = 2.0
+    once = plain.decide(truth.bids(8), budget, None)
+    twice = told.decide(double.bids(8), 2 * budget, None)
+    assert twice.privacy_loss == pytest.approx(once.privacy_loss)
+    assert twice.payment == pytest.approx(2 * once.payment)
+    with pytest.raises(InputError, match="prior_rate"):
+        fm.auctions.create("seq-price", prior_rate=0.0)
+
+
+def test_weights_that_read_secrets_are_no_mechanism(tmp_path):
+    network = PriceNetwork(9, 8, 2.0, secrets=6)
+    path = tmp_path / "knows.safetensors"
+    weight_files.save(
+        path, weight_files.Learned(network, "seq-price", True, True, network.shape_facts)
+    )
+    with pytest.raises(InputError, match="secret"):
+        fm.auctions.create("seq-price", weights=str(path))
 
 
 @pytest.mark.parametrize("n", [1, 4, 9])
@@ -235,7 +325,8 @@ def test_all_at_once_is_what_one_by_one_is(wild, n):
         ]
         expected = one_by_one(auction.network, *rows, float(budget[k]))
         found = list(zip(outcome.privacy_loss[k], outcome.payment[k], strict=True))
-        assert np.array(found) == pytest.approx(np.array(expected), rel=1e-9, abs=1e-9 * budget[k])
+        # Menus are computed in single precision, one market here and 25 at once there.
+        assert np.array(found) == pytest.approx(np.array(expected), rel=1e-5, abs=1e-6 * budget[k])
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -252,7 +343,7 @@ def test_a_menu_does_not_move_with_the_report_of_whom_it_is_for(wild, size):
         place = np.argmax(before.order == i, axis=1)
         for k in range(40):
             mine = slice(0, place[k] + 1)  # hers and everybody's before her
-            assert after.menu[k, mine] == pytest.approx(before.menu[k, mine], rel=1e-12, abs=1e-12)
+            assert (after.menu[k, mine] == before.menu[k, mine]).all()
 
 
 def test_the_sequence_tells_the_whole_round(wild):
@@ -279,6 +370,8 @@ def test_the_sequence_tells_the_whole_round(wild):
             curve = [0.0, *sequence.privacy_loss], [0.0, *sequence.menu[k, t]]
             price = np.interp(sequence.chosen_loss[k, t], *curve)
             assert price == pytest.approx(sequence.chosen_payment[k, t])
+    sold = sequence.chosen_loss > 0
+    assert sold.any() and (sequence.chosen_loss[sold] >= LEAST * 2.2 * (1 - 1e-9)).all()
     step = sequence.privacy_loss[0] / PARTS
     assert np.round(sequence.chosen_loss / step) * step == pytest.approx(sequence.chosen_loss)
 
@@ -377,8 +470,9 @@ def test_the_same_reports_give_the_same_outcome_whatever_is_decided_beside_them(
     whole = auction.decide(bids, budget, rng)
     assert rng.bit_generator.state == state  # nothing is drawn
     part = auction.decide(bids.take(slice(2040, 2060)), budget[2040:2060], rng)
-    assert part.payment == pytest.approx(whole.payment[2040:2060], rel=1e-12)
-    assert part.privacy_loss == pytest.approx(whole.privacy_loss[2040:2060], rel=1e-12)
+    # Single precision: sums in another batch may end in other last digits.
+    assert part.payment == pytest.approx(whole.payment[2040:2060], rel=1e-5)
+    assert part.privacy_loss == pytest.approx(whole.privacy_loss[2040:2060], rel=1e-5)
 
 
 def test_weights_that_are_not_there_or_for_the_other_kind_of_sizes_are_refused(wild, tmp_path):

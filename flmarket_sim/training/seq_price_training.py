@@ -114,6 +114,8 @@ class SeqPriceTrainer(Trainer):
         self.facts = self.network.shape_facts
         if settings.kappas is not None:
             self.facts |= {"kappas": list(settings.kappas)}
+        if settings.reveal:
+            self.facts |= {"reveal": list(settings.reveal)}
 
     def advance(self) -> dict[str, float]:
         warm = min(1.0, (self.step + 1) / 50)
@@ -122,7 +124,7 @@ class SeqPriceTrainer(Trainer):
         temperature = self.cool(*self.settings.temperature)
         types = self._draw()
         kappa = self._kappas(len(types.budget))
-        secrets = _secrets(types, self.settings.reveal)
+        secrets = revealed(types, self.settings.reveal)
         game = play(self.network, types, kappa, temperature, secrets)
         error, slope = self._error(game, kappa)
         objective = self._objective(error, kappa)
@@ -210,7 +212,7 @@ class SeqPriceTrainer(Trainer):
         return wide._replace(budget=factor * wide.value(wide.privacy_budget).sum(1))
 
 
-def _secrets(types: Types, reveal: tuple[str, ...]) -> Tensor | None:
+def revealed(types: Types, reveal: tuple[str, ...]) -> Tensor | None:
     """(K, n, S) what menus know that no mechanism can know."""
     columns = []
     if "families" in reveal:

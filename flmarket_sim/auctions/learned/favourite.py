@@ -133,63 +133,66 @@ def favourite_on_curve(claim: Claim, knots: Floats, price: Floats) -> tuple[Floa
     first = int(np.searchsorted(grid, LEAST * grid[-1] * (1.0 - ON_A_LEVEL)))
     loss, paid = np.zeros(len(price)), np.zeros(len(price))
     family = claim.stated.family
-    formula = (family != TABLE) & (family <= STEP)
+    known = (family != TABLE) & (family <= STEP)
     bent = (family == QUADRATIC) | (family == EXPONENTIAL)
-    if len(rows := np.flatnonzero(~formula)):
+    if len(rows := np.flatnonzero(~known)):
         payment = payments_between(price[rows])[:, first:]
         loss[rows], paid[rows] = favourite(claim.take(rows), grid[first:], payment)
-    for rows in (np.flatnonzero(formula & ~bent), np.flatnonzero(bent)):
+    for rows, inside in ((np.flatnonzero(known & ~bent), False), (np.flatnonzero(bent), True)):
         if len(rows):
-            few = claim.take(rows)
-            places = _places(few, grid, first, price[rows], inside=bool(bent[rows[0]]))
-            loss[rows], paid[rows] = _best_place(few, grid, first, price[rows], places)
+            loss[rows], paid[rows] = _best_of_few(
+                claim.take(rows), grid, first, price[rows], inside
+            )
     return loss, paid
 
 
-def _places(claim: Claim, grid: Floats, first: int, price: Floats, inside: bool) -> Ints:
-    """(K, C) places of the grid, one of which is the favourite of an owner of a built-in family.
+def _best_of_few(
+    claim: Claim, grid: Floats, first: int, price: Floats, inside: bool
+) -> tuple[Floats, Floats]:
+    """The favourites of owners of built-in families, among few places of the grid.
 
-    They are the first loss for sale, the knots and the end of her budget; with `inside` also the
-    two losses of every piece that are next to where her valuation has the slope of the payments.
+    These are the first loss for sale, the end of the owner's budget, and either the knots or, with
+    `inside`, the two losses of every piece next to where valuation and payments have one slope.
     """
-    pieces = price.shape[1]
+    rows, pieces = np.arange(len(price)), price.shape[1]
+    rise = price.copy()
+    rise[:, 1:] -= price[:, :-1]
     ends = np.arange(1, pieces + 1) * PARTS - 1
     last = np.searchsorted(grid, claim.privacy_budget, side="right") - 1
-    knots = np.concatenate([[first], ends])
-    places = [np.broadcast_to(knots, (len(price), pieces + 1)), last[:, None]]
+    code, scale = claim.stated.family, claim.stated.scale
+    unit = np.stack([unit_value(np.array(each, np.int8), grid) for each in range(STEP + 1)])
+    best = np.full(len(price), -1)
+    best_utility, best_payment = np.full(len(price), NOT_ALLOWED), np.zeros(len(price))
+
+    def look(place: Ints, top: Floats, climb: Floats) -> None:
+        """Tries places (K, C) of pieces that end at payments `top` after rising by `climb`."""
+        nonlocal best, best_utility, best_payment
+        missing = 1.0 - (place % PARTS + 1) / PARTS
+        payment = top - climb * missing
+        utility = payment - unit[code[:, None], place] * scale[:, None]
+        utility[(place < first) | (place > last[:, None])] = NOT_ALLOWED
+        column = place.shape[1] - 1 - utility[:, ::-1].argmax(axis=1)
+        found = utility[rows, column], place[rows, column], payment[rows, column]
+        better = (found[0] > best_utility) | ((found[0] == best_utility) & (found[1] > best))
+        best_utility = np.where(better, found[0], best_utility)
+        best = np.where(better, found[1], best)
+        best_payment = np.where(better, found[2], best_payment)
+
     if inside:
         step = grid[0]
-        rise = np.diff(price, axis=1, prepend=0.0) / (PARTS * step)
         with np.errstate(divide="ignore"):
-            slope = rise / claim.stated.scale[:, None]
-            quadratic = claim.stated.family[:, None] == QUADRATIC
-            agree = np.where(quadratic, 0.5 * slope, np.log(slope))
-        below = np.floor(np.clip(agree, 0.0, grid[-1]) / step) - 1
-        begin = ends - (PARTS - 1)
-        places += [np.clip(below + k, begin, ends).astype(np.int64) for k in (0, 1)]
-    for_sale = np.maximum(np.concatenate(places, axis=1), first)
-    return np.minimum(for_sale, last[:, None])
-
-
-def _best_place(
-    claim: Claim, grid: Floats, first: int, price: Floats, places: Ints
-) -> tuple[Floats, Floats]:
-    """(K,) privacy loss and payment of the best of some places (K, C) from `first` on."""
-    at = np.maximum(places, 0)
-    piece = at // PARTS
-    top = np.take_along_axis(price, piece, 1)
-    below = np.where(piece > 0, np.take_along_axis(price, np.maximum(piece - 1, 0), 1), 0.0)
-    payment = top - (top - below) * (1.0 - (at - piece * PARTS + 1) / PARTS)
-    codes = present(claim.stated.family)
-    unit = np.stack([unit_value(np.array(code, np.int8), grid) for code in codes])
-    row = np.searchsorted(codes, claim.stated.family)
-    utility = payment - unit[row[:, None], at] * claim.stated.scale[:, None]
-    utility[places < first] = NOT_ALLOWED
-    best = utility.max(axis=1)
-    column = np.where(utility == best[:, None], at, -1).argmax(axis=1)
-    chosen = np.arange(len(at)), column
-    sells = best >= 0
-    return np.where(sells, grid[at[chosen]], 0.0), np.where(sells, payment[chosen], 0.0)
+            slope = rise / (PARTS * step * scale[:, None])
+            agree = np.where(code[:, None] == QUADRATIC, 0.5 * slope, np.log(slope))
+        below = (np.clip(agree, 0.0, grid[-1]) / step).astype(np.int64) - 1
+        for k in (0, 1):
+            look(np.clip(below + k, ends - (PARTS - 1), ends), price, rise)
+    else:
+        look(np.broadcast_to(ends, price.shape), price, rise)
+    for place in (np.full(len(price), first), np.maximum(last, 0)):
+        piece = place // PARTS
+        look(place[:, None], price[rows, piece][:, None], rise[rows, piece][:, None])
+    sells = best_utility >= 0
+    return np.where(sells, grid[best], 0.0), np.where(sells, best_payment, 0.0)
 
 
 def favourite_pair(

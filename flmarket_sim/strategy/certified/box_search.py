@@ -36,8 +36,8 @@ def largest_value(
     """An upper bound of a function over the box [low, high] (D,).
 
     `bounds(low, high)` gives for boxes (B, D) upper bounds (B,), minus infinity for a box without
-    reports, and the influence (B, D) of each coordinate: the box is halved along the largest.
-    `known` is a value that is known to be reached. A box whose bound is within `tolerance` of it is
+    reports, and the influence (B, D) of each coordinate: a box is halved where influence and
+    width are largest. `known` is a value that is known to be reached. A box whose bound is within `tolerance` of it is
     left alone. The search ends when there is no other box, or when the nodes are used up.
     """
     boxes = _Boxes.of(bounds, low[None], high[None])
@@ -81,7 +81,7 @@ class _Boxes:
     def halves(self, bounds: BoundBoxes) -> _Boxes:
         """Both halves of every box; neither bound is above that of the whole."""
         width = self.high - self.low
-        along = np.where(width > 0, self.influence, -1.0).argmax(1)
+        along = np.where(width > 0, _relative(self.influence) + _relative(width), -1.0).argmax(1)
         row = np.arange(len(along))
         middle = (self.low[row, along] + self.high[row, along]) / 2
         lower, upper = self.high.copy(), self.low.copy()
@@ -91,3 +91,8 @@ class _Boxes:
         )
         whole = np.concatenate([self.bound, self.bound])
         return _Boxes(found.low, found.high, np.minimum(found.bound, whole), found.influence)
+
+
+def _relative(numbers: Floats) -> Floats:
+    """Over the largest of each row."""
+    return numbers / np.maximum(numbers.max(axis=1, keepdims=True), 1e-300)

@@ -12,6 +12,7 @@ the caller, who adds a slack that is far larger.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -64,8 +65,9 @@ class Enclosed:
 
     def __add__(self, other: Enclosed | Tensor | float) -> Enclosed:
         if isinstance(other, Enclosed):
+            one, two = _with_same_symbols([self, other])
             return Enclosed(
-                self.center + other.center, self.slope + other.slope, self.radius + other.radius
+                one.center + two.center, one.slope + two.slope, one.radius + two.radius
             )
         return Enclosed(self.center + other, self.slope, self.radius)
 
@@ -87,14 +89,28 @@ class Enclosed:
         """Over the last axis."""
         return Enclosed(self.center.sum(-1), self.slope.sum(-1), self.radius.sum(-1))
 
+    def with_symbols(self) -> Enclosed:
+        """Every radius of quantities (B, F) becomes a slope along a new symbol of its own, so that
+        later layers can cancel it. A symbol is one more coordinate between -1 and 1; it stands
+        behind the D of the box."""
+        symbols = torch.diag_embed(self.radius)
+        nothing = torch.zeros_like(self.radius)
+        return Enclosed(self.center, torch.cat([self.slope, symbols], 1), nothing)
+
+    def without_symbols(self, kept: int) -> Enclosed:
+        """Slopes behind the first `kept` become radius again. Two networks on the same input both
+        number their symbols from there, so each must drop its own before they meet."""
+        extra = self.slope[:, kept:].abs().sum(1)
+        return Enclosed(self.center, self.slope[:, :kept], self.radius + extra)
+
     def widened(self, by: Tensor | float) -> Enclosed:
         return Enclosed(self.center, self.slope, self.radius + by)
 
     def between(self, low: Tensor | float, high: Tensor | float) -> Enclosed:
         """The same quantities, which are known to lie between `low` and `high` as well."""
         least, most = self.bounds()
-        least = torch.maximum(least, torch.as_tensor(low, dtype=least.dtype))
-        most = torch.minimum(most, torch.as_tensor(high, dtype=most.dtype))
+        least = torch.fmax(least, torch.as_tensor(low, dtype=least.dtype))
+        most = torch.fmin(most, torch.as_tensor(high, dtype=most.dtype))
         half = (most - least).clamp(min=0.0) / 2
         plain = (half <= self.radius) | ~torch.isfinite(self.deviation())
         return Enclosed(
@@ -109,13 +125,20 @@ class Enclosed:
             self.center @ weight.T + bias, self.slope @ weight.T, self.radius @ weight.abs().T
         )
 
-    def smooth(self, function: Function, curvature: Curvature, monotone: bool = True) -> Enclosed:
+    def smooth(
+        self,
+        function: Function,
+        curvature: Curvature,
+        monotone: bool = True,
+        domain: tuple[float, float] = (-math.inf, math.inf),
+    ) -> Enclosed:
         """function(x), elementwise; `curvature(low, high)` is at least |second derivative| there.
+        `domain` is where x is known to lie, whatever its enclosure says.
 
         The secant over [low, high] is the linear part. The rest is compared with it on a grid;
         between two neighbours at a distance w it is within curvature w^2 / 8 of its chord.
         """
-        low, high = self.bounds()
+        low, high = (bound.clamp(*domain) for bound in self.bounds())
         share = torch.arange(CELLS + 1, dtype=low.dtype) / CELLS
         points = low[..., None] + (high - low)[..., None] * share
         values = function(points)
@@ -196,11 +219,23 @@ class Enclosed:
 
 def joined(parts: list[Enclosed], axis: int = -1) -> Enclosed:
     """Quantities side by side along one of the axes S, counted from the end."""
-    columns = zip(*(vars(part).values() for part in parts), strict=True)
+    columns = zip(*(vars(part).values() for part in _with_same_symbols(parts)), strict=True)
     return Enclosed(*(torch.cat(column, axis) for column in columns))
 
 
 def stacked(parts: list[Enclosed]) -> Enclosed:
     """Quantities side by side along a new last axis."""
-    columns = zip(*(vars(part).values() for part in parts), strict=True)
+    columns = zip(*(vars(part).values() for part in _with_same_symbols(parts)), strict=True)
     return Enclosed(*(torch.stack(column, -1) for column in columns))
+
+
+def _with_same_symbols(parts: list[Enclosed]) -> list[Enclosed]:
+    """Slopes of 0 along the symbols that came later than some of the parts."""
+    most = max(part.slope.shape[1] for part in parts)
+    padded = []
+    for part in parts:
+        missing = most - part.slope.shape[1]
+        zeros = part.slope.new_zeros(len(part.slope), missing, *part.slope.shape[2:])
+        slope = torch.cat([part.slope, zeros], 1) if missing else part.slope
+        padded.append(Enclosed(part.center, slope, part.radius))
+    return padded

@@ -62,13 +62,12 @@ class MenuNetworkBounds:
             log_share = x.at(-1) + -self.log_others - over
             values = self._within_means(self.boxes.log_values(x), log_share)
             payment, first = self.payments(x, values, over, log_share)
-            payment = payment.between(-200.0, 0.0)
-            paid = f.exponential(payment).between(0.0, 1.0)
+            paid = f.exponential(payment, most=0.0)
             cost = f.exponential(self.boxes.log_cost(low, high) + -math.log(self.owner.money))
             least = self.boxes.least_cost(low) / self.owner.money
             most = paid.bounds()[1] * (1 + ROUNDING)
             surplus = torch.minimum((paid - cost).bounds()[1] + ROUNDING * most, most - least)
-            asked = f.exponential((values + log_share.expand(len(least[0]))).between(-200.0, 0.0))
+            asked = f.exponential(values + log_share.expand(len(least[0])), most=0.0)
             surplus = torch.where(_possible(paid, asked), surplus, -torch.inf)
             bound = surplus.amax(1).clamp(min=0.0).numpy() * self.owner.money
             influence = payment.slope.abs().sum(2) + small_influence(first, low, high)

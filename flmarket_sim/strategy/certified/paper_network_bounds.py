@@ -56,17 +56,18 @@ class PaperNetworkBounds:
         low, high, exist = self.boxes.rising(low, high)
         with torch.inference_mode():
             x = Enclosed.of_boxes(torch.from_numpy(low), torch.from_numpy(high))
-            inputs = self.features(x)
-            money = f.layers(self.network.payment_head, inputs)
+            inputs = self.features(x).with_symbols()
+            money = f.layers(self.network.payment_head, inputs, symbols=True)
             own = self.owner.index
             fraction = (money - money.at(own).expand(self.network.n + 1)).log_sum_exp().times(-1.0)
-            payment = f.exponential(fraction.between(-200.0, 0.0)).between(0.0, 1.0)
-            logits = f.layers(self.network.allocation_head, inputs)
+            fraction = fraction.without_symbols(inputs.slope.shape[1])
+            payment = f.exponential(fraction, most=0.0)
+            logits = f.layers(self.network.allocation_head, inputs, symbols=True)
             mine = logits.at(slice(own * (self.levels + 1), (own + 1) * (self.levels + 1)))
             most = self._surplus(payment, mine, low, high) + ROUNDING * payment.bounds()[1]
-            influence = fraction.slope.abs() + small_influence(
-                inputs.slope.abs().sum(2), low, high
-            )
+            D = low.shape[1]
+            first = inputs.slope[:, :D].abs().sum(2)
+            influence = fraction.slope[:, :D].abs() + small_influence(first, low, high)
         bound = np.minimum(most.numpy(), 1 + ROUNDING) * self.owner.money
         return np.where(exist, bound, -np.inf), influence.numpy()
 
@@ -79,8 +80,8 @@ class PaperNetworkBounds:
             chance = stacked(
                 [(logits - logits.at(m).expand(count)).log_sum_exp() for m in range(self.levels)]
             ).times(-1.0)
-            chance = chance.between(-200.0, 0.0)
-            cost = f.exponential((chance + log_cost).between(-600.0, 600.0))
+            chance = chance.without_symbols(payment.slope.shape[1]).between(-math.inf, 0.0)
+            cost = f.exponential(chance + log_cost)
             plain = (torch.exp(chance.bounds()[0]) * least).sum(1)
             together = (payment - cost.sum()).bounds()[1]
             return torch.minimum(together, payment.bounds()[1] - plain)
@@ -147,14 +148,12 @@ def normalised(
     top, bottom = float(others.max()), max(float(others.min()), 1e-30)
     highest = own.at(-1).clamp(math.log(top), math.inf)
     lowest = own.at(0).clamp(-math.inf, math.log(bottom))
-    apart = (lowest - highest).between(-150.0, math.log(bottom / top))
-    log_width = (highest + f.log_of_rest(apart)).between(math.log(top - bottom), math.inf)
-    per_width = f.exponential(log_width.times(-1.0))
-    numbers = f.exponential((own - log_width.expand(J)).between(-150.0, -math.log1p(-bottom / top)))
+    log_width = highest + f.log_of_rest(lowest - highest, math.log(bottom / top))
+    per_width = f.exponential(log_width.times(-1.0), most=-math.log(top - bottom))
+    numbers = f.exponential(own - log_width.expand(J), most=-math.log1p(-bottom / top))
     mean = (per_width.times(float(others.sum())) + numbers.sum()).times(1.0 / (m + J))
     theirs = per_width.expand(m).times(others) - mean.expand(m)
-    far = uncounted - log_width.expand(1)
-    last = f.exponential(far.between(-150.0, 88.0)) - mean.expand(1)
+    last = f.exponential(uncounted - log_width.expand(1)) - mean.expand(1)
     return (
         (numbers - mean.expand(J)).widened(FEATURE_SLACK).between(-1.0, 1.0),
         theirs.widened(FEATURE_SLACK).between(-1.0, 1.0),

@@ -28,8 +28,9 @@ def silu(x: Enclosed) -> Enclosed:
     return x.smooth(nn.functional.silu, curvature, monotone=False)
 
 
-def exponential(x: Enclosed) -> Enclosed:
-    return x.smooth(torch.exp, lambda _, high: torch.exp(high))
+def exponential(x: Enclosed, least: float = -300.0, most: float = 300.0) -> Enclosed:
+    """exp(x) for x between `least` and `most`."""
+    return x.smooth(torch.exp, lambda _, high: torch.exp(high), domain=(least, most))
 
 
 def softplus(x: Enclosed) -> Enclosed:
@@ -44,24 +45,25 @@ def log_with_floor(x: Enclosed, floor: float) -> Enclosed:
     return softplus(x + -math.log(floor)) + math.log(floor)
 
 
-def log_of_rest(x: Enclosed) -> Enclosed:
-    """log(1 - exp(x)) for x < 0."""
+def log_of_rest(x: Enclosed, most: float) -> Enclosed:
+    """log(1 - exp(x)) for x at most `most` < 0."""
 
     def curvature(_: Tensor, high: Tensor) -> Tensor:
         return torch.exp(high) / (1 - torch.exp(high)) ** 2
 
-    return x.smooth(lambda t: torch.log(-torch.expm1(t)), curvature)
+    return x.smooth(lambda t: torch.log(-torch.expm1(t)), curvature, domain=(-math.inf, most))
 
 
-def layers(network: nn.Module, x: Enclosed) -> Enclosed:
-    """A chain of Linear, SiLU and Tanh; anything else is refused."""
+def layers(network: nn.Module, x: Enclosed, symbols: bool = False) -> Enclosed:
+    """A chain of Linear, SiLU and Tanh; anything else is refused. With `symbols`, the
+    errors of its activations become symbols (see `with_symbols`)."""
     for layer in network.children():
         if isinstance(layer, nn.Linear):
             x = x.linear(layer.weight.double(), layer.bias.double())
         elif isinstance(layer, nn.SiLU):
-            x = silu(x)
+            x = silu(x).with_symbols() if symbols else silu(x)
         elif isinstance(layer, nn.Tanh):
-            x = tanh(x)
+            x = tanh(x).with_symbols() if symbols else tanh(x)
         else:
             raise TypeError(f"there are no bounds for a layer {type(layer).__name__}")
     return x

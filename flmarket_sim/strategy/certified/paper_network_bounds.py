@@ -142,20 +142,27 @@ def normalised(
     nobody = own.constant(torch.zeros_like(others))
     if m + J == 1:  # of one column the range is 0, and so are the features
         return own.times(0.0), nobody, uncounted.times(0.0)
-    if m == 0 or float(others.max() - others.min()) <= SAME * float(others.max()):
+    if m == 0:
         anything = uncounted.times(0.0).widened(LARGEST_FEATURE)
-        return own.times(0.0).widened(1.0), nobody.widened(1.0), anything
-    top, bottom = float(others.max()), max(float(others.min()), 1e-30)
+        return own.times(0.0).widened(1.0), nobody, anything
+    top, bottom = max(float(others.max()), 1e-29), max(float(others.min()), 1e-30)
     highest = own.at(-1).clamp(math.log(top), math.inf)
     lowest = own.at(0).clamp(-math.inf, math.log(bottom))
-    log_width = highest + f.log_of_rest(lowest - highest, math.log(bottom / top))
-    per_width = f.exponential(log_width.times(-1.0), most=-math.log(top - bottom))
-    numbers = f.exponential(own - log_width.expand(J), most=-math.log1p(-bottom / top))
+    apart = lowest - highest
+    alike = math.log(bottom / top) > -SAME  # then the range vanishes where her number is like them
+    most = -SAME if alike else math.log(bottom / top)
+    vanishing = ((apart.bounds()[1] > -SAME) & alike)[:, None].double() * LARGEST_FEATURE
+    log_width = highest + f.log_of_rest(apart, most)
+    per_width = f.exponential(log_width.times(-1.0), most=300.0 if alike else -math.log(top - bottom))
+    numbers = f.exponential(
+        own - log_width.expand(J), most=300.0 if alike else -math.log1p(-bottom / top)
+    )
     mean = (per_width.times(float(others.sum())) + numbers.sum()).times(1.0 / (m + J))
     theirs = per_width.expand(m).times(others) - mean.expand(m)
     last = f.exponential(uncounted - log_width.expand(1)) - mean.expand(1)
+    slack = vanishing + FEATURE_SLACK
     return (
-        (numbers - mean.expand(J)).widened(FEATURE_SLACK).between(-1.0, 1.0),
-        theirs.widened(FEATURE_SLACK).between(-1.0, 1.0),
-        last.widened(FEATURE_SLACK),
+        (numbers - mean.expand(J)).widened(slack).between(-1.0, 1.0),
+        theirs.widened(slack).between(-1.0, 1.0),
+        last.widened(slack).between(-LARGEST_FEATURE, LARGEST_FEATURE),
     )

@@ -73,21 +73,18 @@ def row(line: Line) -> str:
     )
     seconds = (time.perf_counter() - start) / truth.rate.size
     gap = proved.relative_gain - found.relative_gain
-    trivial = (np.broadcast_to(money[:, None], truth.shape) / found.cost).mean()
+    money_over_cost = (money[:, None] / found.cost).mean()
     name = " ".join([line.auction, *(value for _, value in line.options)])
     numbers = (found.relative_gain.mean(), proved.relative_gain.mean(), np.median(gap), gap.max())
-    cells = " | ".join(f"{number:.4f}" for number in numbers)
+    cells = " | ".join(f"{number:.{3 if number < 10 else 1}f}" for number in numbers)
     return (
-        f"| {name} | {line.n} | {line.levels} | {proved.method} | {cells} | {trivial:.1f} | "
-        f"{seconds:.1f} |"
+        f"| {name} | {line.n} | {line.levels} | {proved.method} | {cells} | "
+        f"{money_over_cost:.0f} | {seconds:.0f} |"
     )
 
 
 def main() -> None:
-    heads = (
-        "auction", "n", "M", "argument", "found", "certified", "median gap", "largest gap",
-        "all money", "s an owner",
-    )  # fmt: skip
+    heads = ("auction", "n", "M", "by", "found", "certified", "gap", "worst gap", "money", "s")
     print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
     for line in LINES:
         print(row(line), flush=True)

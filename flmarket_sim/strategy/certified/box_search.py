@@ -36,9 +36,10 @@ def largest_value(
     """An upper bound of a function over the box [low, high] (D,).
 
     `bounds(low, high)` gives for boxes (B, D) upper bounds (B,), minus infinity for a box without
-    reports, and the influence (B, D) of each coordinate: a box is halved where influence and
-    width are largest. `known` is a value that is known to be reached. A box whose bound is within `tolerance` of it is
-    left alone. The search ends when there is no other box, or when the nodes are used up.
+    reports, and the influence (B, D) of each coordinate: a box is halved where influence and width
+    are largest. `known` is a value that is known to be reached. A box whose bound is within
+    `tolerance` of it is left alone. The search ends when there is no other box, or when the nodes
+    are used up.
     """
     boxes = _Boxes.of(bounds, low[None], high[None])
     nodes, settled = 1, -np.inf
@@ -95,4 +96,4 @@ class _Boxes:
 
 def _relative(numbers: Floats) -> Floats:
     """Over the largest of each row."""
-    return numbers / np.maximum(numbers.max(axis=1, keepdims=True), 1e-300)
+    return np.asarray(numbers / np.maximum(numbers.max(axis=1, keepdims=True), 1e-300))

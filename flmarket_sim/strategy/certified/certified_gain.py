@@ -24,13 +24,14 @@ from flmarket_sim.errors import plugin_errors
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.statistics import Estimate, estimate
 from flmarket_sim.strategy.certified.box_search import BoundBoxes, Effort, Largest, largest_value
-from flmarket_sim.strategy.certified.lying_owner import LEAST_COST, Floats, LyingOwner
+from flmarket_sim.strategy.certified.lying_owner import LEAST_COST, LyingOwner
 from flmarket_sim.strategy.certified.menus import best_on_menu
 from flmarket_sim.strategy.certified.textbook_rules import (
     FairQuery,
     best_in_fair_query,
     bounds_of_rule,
 )
+from flmarket_sim.strategy.misreports import Floats
 from flmarket_sim.threads import one_torch_thread
 
 MENU, RULE, NETWORK, TRIVIAL = "menu", "rule", "network", "trivial"

@@ -66,9 +66,7 @@ class Enclosed:
     def __add__(self, other: Enclosed | Tensor | float) -> Enclosed:
         if isinstance(other, Enclosed):
             one, two = _with_same_symbols([self, other])
-            return Enclosed(
-                one.center + two.center, one.slope + two.slope, one.radius + two.radius
-            )
+            return Enclosed(one.center + two.center, one.slope + two.slope, one.radius + two.radius)
         return Enclosed(self.center + other, self.slope, self.radius)
 
     def __sub__(self, other: Enclosed) -> Enclosed:

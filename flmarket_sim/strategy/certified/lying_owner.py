@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -75,4 +76,5 @@ class LyingOwner:
         return np.log(cost), slope
 
     def _types_like(self, loss: Floats) -> OwnerTypes:
-        return OwnerTypes(*(np.broadcast_to(column, loss.shape) for column in self.types))
+        columns: Any = (np.broadcast_to(column, loss.shape) for column in self.types)
+        return OwnerTypes(*columns)

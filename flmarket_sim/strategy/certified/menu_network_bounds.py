@@ -17,8 +17,9 @@ from flmarket_sim.auctions.learned.menu_network import MenuNetwork
 from flmarket_sim.auctions.learned.regretnet import TIE
 from flmarket_sim.strategy.certified import smooth_functions as f
 from flmarket_sim.strategy.certified.linear_bounds import Enclosed, joined, stacked
-from flmarket_sim.strategy.certified.lying_owner import Floats, LyingOwner
+from flmarket_sim.strategy.certified.lying_owner import LyingOwner
 from flmarket_sim.strategy.certified.report_boxes import ReportBoxes, small_influence
+from flmarket_sim.strategy.misreports import Floats
 
 FLOOR = 1e-6  # that the network adds before it takes a log
 CUT = 6.0  # where it cuts logs
@@ -110,9 +111,9 @@ class MenuNetworkBounds:
         fraction = (logits - logits.at(0).expand(n + 1)).log_sum_exp().times(-1.0)
         steps = out.at(0, slice(1, None)).clamp(-60.0, 60.0)
         whole = steps.log_sum_exp()
-        curve = [
-            steps.at(slice(0, m + 1)).log_sum_exp() - whole for m in range(net.levels - 1)
-        ] + [whole - whole]
+        curve = [steps.at(slice(0, m + 1)).log_sum_exp() - whole for m in range(net.levels - 1)] + [
+            whole - whole
+        ]
         payments = stacked([fraction + part.between(-130.0, 0.0) for part in curve])
         return payments, first.slope.abs().sum((2, 3))
 

@@ -16,8 +16,8 @@ import numpy as np
 from flmarket_sim.auctions.auction import Offer, SellsInTurn, records_sold
 from flmarket_sim.auctions.learned.favourite import fine_grid, payments_between
 from flmarket_sim.errors import ContractError
-from flmarket_sim.strategy.certified.lying_owner import Floats, LyingOwner
-from flmarket_sim.strategy.misreports import Misreports
+from flmarket_sim.strategy.certified.lying_owner import LyingOwner
+from flmarket_sim.strategy.misreports import Floats, Misreports
 
 TRIALS = 16  # reports of each owner that must get a point of her menu
 SIZES = 12  # numbers of records under which her menu must be the same
@@ -88,9 +88,7 @@ def _check_trials(
     """Refuses an auction that gives her, by some report, what her offer does not have."""
     reports = _trials(owner)
     count = len(reports.privacy_budget)
-    bids = reports.within(
-        owner.bids.take(np.zeros(count, np.int64)), np.full(count, owner.index)
-    )
+    bids = reports.within(owner.bids.take(np.zeros(count, np.int64)), np.full(count, owner.index))
     outcome = auction.decide(bids, np.full(count, owner.money), np.random.default_rng(0))
     sold = outcome.privacy_loss[:, owner.index]
     paid, size = outcome.payment[:, owner.index], records_sold(outcome, bids)[:, owner.index]
@@ -100,7 +98,8 @@ def _check_trials(
             & (np.abs(payment - paid[t]) <= SAME * owner.money)
             & (np.abs(records - size[t]) <= SAME * size[t])
         )
-        if sold[t] > 0 and not near.any() or sold[t] <= 0 and paid[t] > SAME * owner.money:
+        paid_for_nothing = sold[t] <= 0 and paid[t] > SAME * owner.money
+        if paid_for_nothing or (sold[t] > 0 and not near.any()):
             raise ContractError(
                 f"auction {auction.name!r} says that it sells in turn, but a report of owner "
                 f"{owner.index} gets her a loss of {sold[t]:.6g} for {paid[t]:.6g}, which is not "

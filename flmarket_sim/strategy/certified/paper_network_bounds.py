@@ -16,8 +16,9 @@ from flmarket_sim.auctions.learned.paper_network import PaperNetwork
 from flmarket_sim.auctions.learned.weight_files import Learned
 from flmarket_sim.strategy.certified import smooth_functions as f
 from flmarket_sim.strategy.certified.linear_bounds import Enclosed, joined, stacked
-from flmarket_sim.strategy.certified.lying_owner import Floats, LyingOwner
+from flmarket_sim.strategy.certified.lying_owner import LyingOwner
 from flmarket_sim.strategy.certified.report_boxes import ReportBoxes, small_influence
+from flmarket_sim.strategy.misreports import Floats
 
 FAR = 1e7  # of the other values: what larger values change is below FEATURE_SLACK
 FEATURE_SLACK = 1e-6
@@ -88,8 +89,8 @@ class PaperNetworkBounds:
         each = (payment.expand(self.levels) - f.exponential(log_cost)).bounds()[1]
         each = torch.minimum(each, payment.bounds()[1][:, None] - least)
         each = torch.cat([each, payment.bounds()[1][:, None]], 1)  # "nothing" is paid, too
-        above = stacked([logits.at(m).expand(count) - logits for m in range(count)])
-        above = above.bounds()[1].transpose(1, 2)
+        leads = stacked([logits.at(m).expand(count) - logits for m in range(count)])
+        above = leads.bounds()[1].transpose(1, 2)
         if not self.learned.keeps_zero:
             above = torch.cat([above[:, :, :-1], torch.ones_like(above[:, :, -1:])], 2)
             above[:, -1] = -torch.inf
@@ -153,7 +154,9 @@ def normalised(
     most = -SAME if alike else math.log(bottom / top)
     vanishing = ((apart.bounds()[1] > -SAME) & alike)[:, None].double() * LARGEST_FEATURE
     log_width = highest + f.log_of_rest(apart, most)
-    per_width = f.exponential(log_width.times(-1.0), most=300.0 if alike else -math.log(top - bottom))
+    per_width = f.exponential(
+        log_width.times(-1.0), most=300.0 if alike else -math.log(top - bottom)
+    )
     numbers = f.exponential(
         own - log_width.expand(J), most=300.0 if alike else -math.log1p(-bottom / top)
     )

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flmarket_sim.strategy.certified.lying_owner import Floats, LyingOwner
+from flmarket_sim.strategy.certified.lying_owner import LyingOwner
+from flmarket_sim.strategy.misreports import Floats
 
 Amount = Callable[[Floats, Floats], Floats]
 SLACK = 1e-9  # relative, outwards
@@ -40,7 +41,8 @@ class PaymentPieces:
         """Pieces by name; what is left out does not limit."""
         free = {"low": 0.0, "high": np.inf, "cap": np.inf, "rate": np.inf, "rest": 0.0}
         columns = ([{**free, **piece}[name] for piece in pieces] for name in free)
-        return cls(*(np.array(column, float) for column in columns), money)
+        low, high, cap, rate, rest = (np.array(column, float) for column in columns)
+        return cls(low, high, cap, rate, rest, money)
 
     def most(self, least: Floats, largest: Floats) -> Floats:
         """(B,) the most that is paid for amounts between two ends (B,); 0 if none is bought."""

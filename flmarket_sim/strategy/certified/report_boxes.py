@@ -39,7 +39,7 @@ class ReportBoxes:
         low, high, J = low.copy(), high.copy(), self.values
         low[:, :J] = np.maximum.accumulate(low[:, :J], axis=1)
         high[:, :J] = np.minimum.accumulate(high[:, :J][:, ::-1], axis=1)[:, ::-1]
-        exist = (low[:, :J] <= high[:, :J]).all(axis=1)
+        exist = np.asarray((low[:, :J] <= high[:, :J]).all(axis=1))
         low[:, :J] = np.minimum(low[:, :J], high[:, :J])
         return low, high, exist
 

@@ -7,6 +7,8 @@ that pays best.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from flmarket_sim.auctions.all_in import AllIn
@@ -18,36 +20,42 @@ from flmarket_sim.auctions.posted_price import PostedPrice
 from flmarket_sim.auctions.proportional_share import ProportionalShare
 from flmarket_sim.auctions.ranking_value import VALUES, RanksByValue
 from flmarket_sim.owners.bids import BidBatch
-from flmarket_sim.strategy.certified.lying_owner import Floats, LyingOwner
+from flmarket_sim.strategy.certified.lying_owner import LyingOwner
 from flmarket_sim.strategy.certified.payment_pieces import (
     SLACK,
     Amount,
     PaymentPieces,
     PiecesBounds,
 )
+from flmarket_sim.strategy.misreports import Floats
 
 Pieces = list[dict[str, float]]
+Rule = Callable[[Floats, Floats, float], Pieces]
 MOST_PIECES = 10_000
 JUST_BELOW = 1 - 1e-12
 
 
 def bounds_of_rule(auction: Auction, owner: LyingOwner) -> PiecesBounds | None:
     """Bounds over boxes for a textbook auction; None for any other."""
-    kind = type(auction)
+    kind: type = type(auction)
     if kind is PostedPrice:
         pieces = PaymentPieces.of(_posted_price(auction, owner), owner.money)
         return PiecesBounds(pieces, _records_loss, owner, any_loss=True)
     if kind is PayAsBid:
         return PiecesBounds(_pay_as_bid(owner), _records_loss, owner)
-    rules = {AllIn: _all_in, AllInCritical: _all_in_critical, ProportionalShare: _prefix}
+    rules: dict[type, Rule] = {
+        AllIn: _all_in,
+        AllInCritical: _all_in_critical,
+        ProportionalShare: _prefix,
+    }
     if kind not in rules or not isinstance(auction, RanksByValue) or auction.value not in VALUES:
         return None
     amount = _amount_of(auction)
     x = auction.amounts(owner.bids)[0, owner.others]
     r = owner.bids.full_value[0, owner.others] / x
     order = np.argsort(r, kind="stable")
-    pieces = rules[kind](r[order], x[order], owner.money)
-    return PiecesBounds(PaymentPieces.of(pieces, owner.money), amount, owner)
+    ranked = rules[kind](r[order], x[order], owner.money)
+    return PiecesBounds(PaymentPieces.of(ranked, owner.money), amount, owner)
 
 
 def best_in_fair_query(owner: LyingOwner) -> float:
@@ -149,9 +157,7 @@ def _records_loss(privacy_budget: Floats, data_size: Floats) -> Floats:
 
 def _amount_of(auction: RanksByValue) -> Amount:
     def amount(privacy_budget: Floats, data_size: Floats) -> Floats:
-        bids = BidBatch(
-            np.ones((1, len(privacy_budget), 1)), privacy_budget[None], data_size[None]
-        )
+        bids = BidBatch(np.ones((1, len(privacy_budget), 1)), privacy_budget[None], data_size[None])
         return np.asarray(auction.amounts(bids)[0])
 
     return amount

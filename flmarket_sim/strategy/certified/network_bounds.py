@@ -17,8 +17,11 @@ NetworkBounds = MenuNetworkBounds | PaperNetworkBounds
 def bounds_of_network(auction: Auction, owner: LyingOwner) -> NetworkBounds | None:
     """Bounds over boxes of reports; None if the auction is not one of the paper's learned ones, or
     if its market has one owner only."""
-    if not isinstance(auction, RegretNet | MRegretNet | DMRegretNet) or owner.bids.shape[1] < 2:
+    # A subclass may decide otherwise.
+    exactly = type(auction) in (RegretNet, MRegretNet, DMRegretNet)
+    if not exactly or owner.bids.shape[1] < 2:
         return None
+    assert isinstance(auction, RegretNet | MRegretNet | DMRegretNet)
     network = auction.learned.network
     if isinstance(network, MenuNetwork):
         return MenuNetworkBounds(network, owner)

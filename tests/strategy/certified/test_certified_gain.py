@@ -151,6 +151,13 @@ def test_an_auction_of_which_nothing_is_known_gets_the_trivial_bound():
     assert proved.utility_bound == pytest.approx(np.maximum(expected, 0.0))
 
 
+@pytest.mark.parametrize("name", ["all-in", "dm-regretnet", "seq-price"])
+def test_a_buyer_without_money_lets_nobody_gain(name):
+    truth, money = tiny(1, markets=2)
+    proved = certified_gain(fm.auctions.create(name), truth, 0.0 * money)
+    assert proved.gain.max() == 0.0
+
+
 def test_branch_and_bound_finds_the_largest_value_of_a_function():
     def bounds(low, high):
         """-(x - 0.3)^2 - |y|, bounded by its value at the nearest point."""

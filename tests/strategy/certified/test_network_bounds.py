@@ -17,6 +17,7 @@ from flmarket_sim.strategy.certified.network_bounds import bounds_of_network
 from flmarket_sim.strategy.certified.report_boxes import reading_weights
 from flmarket_sim.strategy.misreports import Misreports
 from flmarket_sim.strategy.payoff import Payoff
+from flmarket_sim.strategy.search import best_reports
 
 
 def market(n, seed=0, families=FAMILIES):
@@ -137,10 +138,11 @@ def test_a_small_network_of_one_value_is_certified_within_five_per_cent():
     auction = with_network("regretnet", random_network("paper", 6, 1), False)
     auction.certified = ("data_size",)
     truth, money = market(6)
-    found = fm.strategy.probe(auction, truth, money, effort="quick", levels=1)
-    owner = LyingOwner.of(truth, truth.bids(1), money, 0, 5, True)
+    bids = truth.bids(1)
+    found = best_reports(auction, truth, bids, money, np.array([5]), effort="quick")
+    owner = LyingOwner.of(truth, bids, money, 0, 5, True)
     bounds = bounds_of_network(auction, owner)
-    cost, known = found.cost[0, 5], found.best_utility[0, 5]
+    cost, known = float(truth.value(truth.privacy_budget)[0, 5]), float(found.utility[0])
     best = largest_value(
         bounds, *bounds.whole(), known=known, tolerance=0.05 * cost, effort=Effort(nodes=1_000)
     )

@@ -46,7 +46,8 @@ class MenuNetworkBounds:
 
     def whole(self) -> tuple[Floats, Floats]:
         """The box of all reports; beyond it nothing changes any more."""
-        least = np.full(self.boxes.values, -CUT - 0.01)
+        mixed = ((self.boxes.weights > 0).sum(axis=0) > 1).any()
+        least = np.full(self.boxes.values, -NO_VALUE if mixed else -CUT - 0.01)
         least[-1] = -NO_VALUE
         smallest = np.exp(self.owner.limits()[0][1])
         share = smallest / (smallest + math.exp(self.log_others))
@@ -69,7 +70,10 @@ class MenuNetworkBounds:
             most = paid.bounds()[1] * (1 + ROUNDING)
             surplus = torch.minimum((paid - cost).bounds()[1] + ROUNDING * most, most - least)
             asked = f.exponential(values + log_share.expand(len(least[0])), most=0.0)
-            surplus = torch.where(_possible(paid, asked), surplus, -torch.inf)
+            # At the lower end of a coordinate stand all smaller values, down to 0.
+            ends = torch.from_numpy((low[:, : self.boxes.values] <= -CUT).any(axis=1))
+            unseen = math.exp(-CUT) * torch.exp(log_share.bounds()[1]) * ends
+            surplus = torch.where(_possible(paid, asked, unseen), surplus, -torch.inf)
             bound = surplus.amax(1).clamp(min=0.0).numpy() * self.owner.money
             influence = payment.slope.abs().sum(2) + small_influence(first, low, high)
         return np.where(exist, bound, -np.inf), influence.numpy()
@@ -118,13 +122,15 @@ class MenuNetworkBounds:
         return payments, first.slope.abs().sum((2, 3))
 
 
-def _possible(paid: Enclosed, asked: Enclosed) -> Tensor:
-    """(B, M) whether a report may prefer each level on the menu that it produces."""
+def _possible(paid: Enclosed, asked: Enclosed, unseen: Tensor) -> Tensor:
+    """(B, M) whether a report may prefer each level on the menu that it produces. Reports may ask
+    for less than it seems by `unseen` (B,)."""
     least_paid, most_paid = paid.bounds()
     least_asked, most_asked = asked.bounds()
+    least_asked = (least_asked - unseen[:, None]).clamp(min=0.0)
     best = (least_paid - most_asked).amax(1, keepdim=True).clamp(min=0.0)
     near = (TIE + ROUNDING) * most_paid[:, -1:] + ROUNDING * most_paid
-    return most_paid - least_asked.clamp(min=0.0) + near >= best
+    return most_paid - least_asked + near >= best
 
 
 def _mean(each: Enclosed) -> Enclosed:

@@ -123,6 +123,27 @@ def test_no_report_of_a_box_earns_more_than_its_bound(name, last):
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("value", [0.0, 1e12])
+def test_values_beyond_the_first_box_earn_no_more_than_its_ends(name, value):
+    auction, n, levels = CASES[name]()
+    truth, money = market(n)
+    owner = LyingOwner.of(truth, truth.bids(levels), money, 0, 0, False)
+    bounds = bounds_of_network(auction, owner)
+    low, high = bounds.whole()
+    J = bounds.boxes.values
+    end = low if value == 0.0 else high
+    payoff = Payoff(auction, truth, owner.bids, money, np.array([0]))
+    budget, size = np.exp(np.random.default_rng(5).uniform(low[J:], high[J:], (20, 2))).T
+    size = np.minimum(size, truth.data_size[0, 0])
+    budget = np.minimum(budget, truth.privacy_budget[0, 0])
+    reports = Misreports(np.full((20, levels), value * money[0]), budget, size)
+    utility = payoff(reports.at((slice(None), None)))[:, 0]
+    points = np.column_stack([np.tile(end[:J], (20, 1)), np.log(budget), np.log(size)])
+    points[:, :J] = np.maximum.accumulate(points[:, :J], axis=1)
+    assert (utility <= bounds(points - 1e-9, points + 1e-9)[0] + 1e-9 * money[0]).all()
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_a_box_of_one_report_is_bounded_by_what_it_earns(name):
     auction, n, levels = CASES[name]()
     truth, money = market(n, seed=1, families=("linear", "quadratic", "exponential"))

@@ -21,11 +21,14 @@ from flmarket_sim.cli.output import (
     print_json,
     print_regime_notes,
     print_text,
+    progress,
     stdout,
 )
 from flmarket_sim.errors import InputError
 
 if TYPE_CHECKING:
+    from flmarket_sim.auctions import Auction
+    from flmarket_sim.strategy.certified.certified_gain import CertifiedGain
     from flmarket_sim.strategy.misreports import Floats
     from flmarket_sim.strategy.probe import Probe
 
@@ -46,6 +49,12 @@ def probe(
         Path | None,
         typer.Option(help="Write the best misreport of every owner to this Parquet file."),
     ] = None,
+    certify: Annotated[
+        bool, typer.Option("--certify", help="Prove an upper bound of every gain, too.")
+    ] = False,
+    nodes: Annotated[
+        int, typer.Option(min=1, help="Boxes of reports to bound for an owner, with --certify.")
+    ] = 2_000,
     overrides: Overrides = None,
     workers: Workers = None,
     cluster: Cluster = None,
@@ -53,8 +62,11 @@ def probe(
     cluster_wait: ClusterWait = 300.0,
     as_json: AsJson = False,
 ) -> None:
-    """Search for the best misreport of every owner: a lower bound on what manipulation gains."""
-    from flmarket_sim.auctions import named
+    """Search for the best misreport of every owner: a lower bound on what manipulation gains.
+
+    With --certify, an upper bound stands beside it: no misreport gains more.
+    """
+    from flmarket_sim.auctions import auction_in, named
     from flmarket_sim.auctions.auction import check_budget
     from flmarket_sim.owners.population import draw_markets
     from flmarket_sim.perturbation.scenario_error import error_settings
@@ -89,14 +101,38 @@ def probe(
         )
         if out is not None:
             write_probe(probe, out, facts)
-        _print(probe, facts, None if budgets == "uniform" else factor, out, as_json)
+        proved = None
+        if certify:
+            there = auction_in(mechanism, counted.error())
+            proved = _certified(there, probe, money, levels, nodes, seed)
+        _print(probe, facts, None if budgets == "uniform" else factor, out, as_json, proved)
+
+
+def _certified(
+    auction: Auction, probe: Probe, money: Floats, levels: int, nodes: int, seed: int
+) -> CertifiedGain:
+    """Upper bounds beside the probe's lower bounds, with a progress bar."""
+    from flmarket_sim.strategy.certified.box_search import Effort
+    from flmarket_sim.strategy.certified.certified_gain import certified_gain
+
+    with progress("certify", "owners") as report:
+        return certified_gain(
+            auction, probe.truth, money, levels=levels, effort=Effort(nodes=nodes),
+            known=probe.best_utility, seed=seed, progress=report,
+        )  # fmt: skip
 
 
 def _print(
-    probe: Probe, facts: dict[str, Any], factor: Floats | None, out: Path | None, as_json: bool
+    probe: Probe,
+    facts: dict[str, Any],
+    factor: Floats | None,
+    out: Path | None,
+    as_json: bool,
+    proved: CertifiedGain | None,
 ) -> None:
     """The probe as a table or JSON, with a part for each budget factor if these were given."""
     from flmarket_sim.auctions.auction_name import AuctionName
+    from flmarket_sim.report import certified_table
     from flmarket_sim.report import probe_tables as report
 
     if as_json:
@@ -104,8 +140,12 @@ def _print(
         if factor is not None:
             shown["by_budget"] = report.by_budget(probe, factor)
         shown["best_lies"] = report.best_lies(probe)
+        if proved is not None:
+            shown["certified"] = certified_table.summary(probe, proved)
         print_json(shown)
         return
     stdout.print(report.render(AuctionName.parse(facts["auction"]).label, probe, factor))
+    if proved is not None:
+        stdout.print(certified_table.render(probe, proved))
     if out is not None:
         print_text(f"the best misreport of every owner is in {out}")

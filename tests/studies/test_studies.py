@@ -126,6 +126,16 @@ def test_probe_on_the_command_line(tmp_path):
         assert result.returncode == 2 and "Traceback" not in result.stderr
 
 
+def test_a_probe_on_the_command_line_is_certified_from_above():
+    market = ("--scenario", "scenarios/paper/iid.toml", "--profiles", "2", "--effort", "quick")
+    shown = flmarket("probe", "all-in", *market, "--certify", "--nodes", "200")
+    assert shown.returncode == 0 and "certified" in shown.stdout, shown.stderr
+    assert max(len(line) for line in shown.stdout.splitlines()) <= 80
+    told = json_output("probe", "seq-price", *market, "--certify", "--json")
+    assert told["certified"]["method"] == "menu" and told["certified"]["upper_bound"]
+    assert told["certified"]["by_family"]["all"]["certified"] < 1e-9
+
+
 def test_a_changed_scenario_is_checked_again():
     scenario = fm.load_scenario(ROOT / "scenarios/quickstart.toml")
     assert changed(scenario, market__bidders=7).market.bidders == 7

@@ -1,0 +1,1 @@
+"""Certified gains: upper bounds of what a misreport can earn, beside the probe's lower bounds."""

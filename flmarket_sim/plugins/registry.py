@@ -54,6 +54,7 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "m-regretnet": "auctions.learned.regretnet:MRegretNet",
         "dm-regretnet": "auctions.learned.regretnet:DMRegretNet",
         "seq-price": "auctions.learned.seq_price:SeqPrice",
+        "record-price": "auctions.learned.record_price:RecordPrice",
     },
     "aggregation": {
         "opt-aggr": "aggregation.opt_aggr:OptAggr",

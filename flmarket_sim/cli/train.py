@@ -32,7 +32,8 @@ def train(
         str, typer.Option(help="seq-price: are data sizes certified or reported?")
     ] = "certified",
     also: Annotated[
-        list[Path] | None, typer.Option(help="seq-price, record-price: further markets to train for.")
+        list[Path] | None,
+        typer.Option(help="seq-price, record-price: further markets to train for."),
     ] = None,
     setting: Annotated[
         list[str] | None,

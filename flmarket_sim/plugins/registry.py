@@ -47,6 +47,7 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "all-in": "auctions.all_in:AllIn",
         "all-in-critical": "auctions.all_in_critical:AllInCritical",
         "proportional-share": "auctions.proportional_share:ProportionalShare",
+        "clock": "auctions.clock:Clock",
         "fair-query": "auctions.fair_query:FairQuery",
         "posted-price": "auctions.posted_price:PostedPrice",
         "pay-as-bid": "auctions.pay_as_bid:PayAsBid",

@@ -31,11 +31,7 @@ class PriceTable(nn.Module):
     hidden = 1  # it has no hidden layer; files of weights state a width of at least 1
 
     def __init__(
-        self,
-        levels: int,
-        largest_loss: float = 2.0,
-        typical_price: float = 1.0,
-        sells: str = "all",
+        self, levels: int, largest_loss: float = 2.0, typical_price: float = 1.0, sells: str = "all"
     ) -> None:
         super().__init__()
         self.levels, self.largest_loss, self.typical_price = levels, largest_loss, typical_price

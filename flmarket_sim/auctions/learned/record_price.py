@@ -55,7 +55,7 @@ class RecordPrice:
     guarantees = {"truthful": "any", "individually_rational": "any", "budget_feasible": "any"}
     certified = ("data_size",)
 
-    def __init__(self, weights: str = "paper") -> None:
+    def __init__(self, weights: str = "paper-part") -> None:
         from flmarket_sim.auctions.learned import weight_files
 
         self.learned = weight_files.load(weights, self.name, "certified")

@@ -18,6 +18,7 @@ from flmarket_sim import aggregation
 from flmarket_sim.aggregation.error_bound import error_bound_in
 from flmarket_sim.aggregation.rule import weights_in
 from flmarket_sim.auctions import auction_in, named
+from flmarket_sim.auctions.auction import sales_and_rest
 from flmarket_sim.auctions.first_best import first_best
 from flmarket_sim.auctions.play import expected_utility, measured_against
 from flmarket_sim.experiments.content import array_contents, file_contents, profile_contents
@@ -138,9 +139,9 @@ def evaluate(task: EvaluationTask) -> dict[str, Any]:
         return {"error_bound": first_best(truth, budget, error=counted).error_bound.tolist()}
     auction, bids = auction_in(named(task.auction), counted), truth.bids()
     outcome = auction.decide(bids, budget, np.random.default_rng(task.seed))
-    loss = outcome.privacy_loss
-    weights = weights_in(aggregation.create(task.rule), loss, truth.data_size, counted)
-    error = error_bound_in(counted, weights, loss, truth.data_size).total
+    loss, size = sales_and_rest(outcome, truth.data_size)
+    weights = weights_in(aggregation.create(task.rule), loss, size, counted)
+    error = error_bound_in(counted, weights, loss, size).total
     valid = np.isfinite(error)
     utility, cost = expected_utility(auction, truth, bids, budget)
     shortfall = np.maximum(-utility, 0.0) / measured_against(truth, cost)

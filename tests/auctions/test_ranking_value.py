@@ -15,7 +15,7 @@ from tests.support.profiles import random_profiles
 from .references import REFERENCES
 
 HERE = "tests.auctions.test_ranking_value"
-RANKING = ("all-in", "all-in-critical", "proportional-share")
+RANKING = ("all-in", "all-in-critical", "proportional-share", "clock")
 
 
 def steep(loss):

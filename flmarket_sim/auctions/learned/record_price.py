@@ -31,6 +31,7 @@ from flmarket_sim.auctions.learned.favourite import (
     fine_grid,
     payments_between,
 )
+from flmarket_sim.errors import InputError
 from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.owners.family_table import STEP
 from flmarket_sim.owners.stated_valuation import TABLE, StatedValuations
@@ -57,9 +58,13 @@ class RecordPrice:
 
     def __init__(self, weights: str = "paper-part") -> None:
         from flmarket_sim.auctions.learned import weight_files
+        from flmarket_sim.auctions.learned.price_table import PriceTable
 
         self.learned = weight_files.load(weights, self.name, "certified")
-        self.table = self.learned.network.double()
+        table = self.learned.network.double()
+        if not isinstance(table, PriceTable):
+            raise InputError(f"the weights {weights!r} are not a table of prices")
+        self.table = table
         self.knots = np.array(self.table.knots().numpy())
         self.error = coordinate_error()
         grid = fine_grid(self.knots)

@@ -43,7 +43,7 @@ class RecordPriceSettings:
     """
 
     preset: str = "fast"
-    steps: int = 5000
+    steps: int = 2000
     markets: int = 512
     learning_rate: float = 5e-2
     temperature: tuple[float, float] = (0.1, 0.005)

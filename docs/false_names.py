@@ -7,6 +7,7 @@ the stored numbers. Finished tasks are kept in runs/false-names: a stopped comma
 
     names-gained       scenarios/studies/false-names.toml with the auctions of the page
     coalitions-gained  scenarios/studies/coalition.toml with the same
+    single-minded-gained  the same study with single-minded owners
     names-cost         mean errors in the paper's markets, budget factors uniform in [0.1, 2]
 """
 
@@ -19,6 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from docs import page_numbers
+from flmarket_sim.auctions.all_in_critical import AllInCritical
+from flmarket_sim.auctions.clock import Clock
+from flmarket_sim.auctions.proportional_share import ProportionalShare
+from flmarket_sim.auctions.ranking_value import PRECISION, TEMPERED
 from flmarket_sim.experiments.engine import results_of
 from flmarket_sim.experiments.store import FileStore
 from flmarket_sim.experiments.worker_processes import Processes
@@ -30,7 +35,12 @@ from flmarket_sim.studies.study_run import TASKS, find_out
 HERE = Path(__file__).parent
 PAGE, NUMBERS = HERE / "false-names.md", HERE / "numbers"
 KEPT = HERE.parent / "runs" / "false-names"
-STUDIES = {"names-gained": "false-names", "coalitions-gained": "coalition"}
+SINGLE_MINDED = "single-minded-gained"
+STUDIES = {
+    "names-gained": "false-names",
+    "coalitions-gained": "coalition",
+    SINGLE_MINDED: "coalition",
+}
 COST = "names-cost"
 AUCTIONS = (
     "record-price",
@@ -41,13 +51,17 @@ AUCTIONS = (
     "proportional-share",
     "posted-price",
 )
-SHARED = (
-    "record-price",
-    "record-price@paper-all",
-    "clock",
-    "all-in-critical",
-    "proportional-share",
-)
+NO_NEWS = ("record-price@paper-all", "posted-price")  # for single-minded owners
+COMPARED = {  # as `flmarket evaluate` names it: on the page
+    "record-price": "record-price",
+    "record-price@paper-all": "record-price@paper-all",
+    "clock": "clock",
+    "docs.false_names:TemperedClock": "clock, tempered",
+    "all-in-critical": "all-in-critical",
+    "docs.false_names:PreciseAllIn": "all-in-critical, precision",
+    "proportional-share": "proportional-share",
+    "docs.false_names:PreciseShare": "proportional-share, precision",
+}
 MARKETS = {"IID": "iid", "non-IID": "noniid"}
 REGIMES: dict[str, list[str]] = {  # what is counted: overrides of the scenario
     "the paper's error": [],
@@ -57,17 +71,41 @@ PROFILES, SEED = 2000, 0
 COLUMNS = {
     "names-gained": ("auction", "names", "gain names", "gain lie", "gain both"),
     "coalitions-gained": ("auction", "members", "gain together", "gain alone"),
+    SINGLE_MINDED: ("auction", "members", "gain together", "gain alone"),
 }
 MARKS = re.compile(
     r"(<!-- made by: docs\.false_names ([\w-]+) -->\n)(?:(?!<!-- ).*\n)*(<!-- end -->)"
 )
 
 
+class TemperedClock(Clock):
+    """The clock with another unit."""
+
+    def __init__(self) -> None:
+        super().__init__(TEMPERED)
+
+
+class PreciseAllIn(AllInCritical):
+    """All-in-critical with another unit."""
+
+    def __init__(self) -> None:
+        super().__init__(PRECISION)
+
+
+class PreciseShare(ProportionalShare):
+    """Proportional share with another unit."""
+
+    def __init__(self) -> None:
+        super().__init__(PRECISION)
+
+
 def gained(part: str, store: FileStore, workers: int) -> list[dict[str, Any]]:
     """The rows of a study with the auctions of the page."""
-    listed = json.dumps(list(AUCTIONS))
+    single_minded = part == SINGLE_MINDED
+    overrides = ['owners.families=["step"]', "study.sizes=[2,5]"] if single_minded else []
+    listed = json.dumps([name for name in AUCTIONS if not (single_minded and name in NO_NEWS)])
     path = HERE.parent / f"scenarios/studies/{STUDIES[part]}.toml"
-    scenario = load_scenario(path, [f"study.auctions={listed}"])
+    scenario = load_scenario(path, [f"study.auctions={listed}", *overrides])
     return list(find_out(scenario, crew=Processes(workers), store=store).rows)
 
 
@@ -78,7 +116,7 @@ def costs(store: FileStore, workers: int) -> list[dict[str, Any]]:
         for market, part in MARKETS.items():
             path = HERE.parent / f"scenarios/paper/{part}.toml"
             scenario = load_scenario(path, ["seed=777", *overrides])
-            names = {name: name for name in SHARED} | {f"seq-price@paper-{part}": "seq-price"}
+            names = COMPARED | {f"seq-price@paper-{part}": "seq-price"}
             tasks = evaluation_tasks(list(names), scenario, None, PROFILES, "opt-aggr", 0, SEED)
             results = results_of(tasks, evaluate, crew=Processes(workers), store=store)
             made += [
@@ -98,7 +136,7 @@ def cost_table() -> str:
         "| auction | " + " | ".join(f"{market}, {regime}" for regime, market in columns) + " |",
         "|---|" + "---|" * len(columns),
     ]
-    for auction in (*SHARED, "seq-price"):
+    for auction in (*COMPARED.values(), "seq-price"):
         cells = []
         for regime, market in columns:
             row = page_numbers.rows(COST, auction=auction, regime=regime, market=market)[0]

@@ -49,7 +49,10 @@ class RecordPrice:
 
     `weights` has the price curves by money for a record and by kappa, trained for a prior of owners
     (`flmarket train record-price`). A curve is 0 at 0 and straight between its knots; for sale are
-    the losses that divide each piece into 16 equal parts, from 1/16 of the largest loss on.
+    the losses that divide each piece into 16 equal parts, from 1/16 of the largest loss on. With
+    "paper-part" a part of everybody's records is for sale, rounded down to whole records, and
+    `Outcome.data_size` says on how many an owner sells; with "paper-all" all of them are. A bid
+    that states a table only is read as one that costs the same on a part of the records.
     """
 
     name = "record-price"

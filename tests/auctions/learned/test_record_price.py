@@ -12,6 +12,7 @@ from flmarket_sim.auctions.learned import weight_files
 from flmarket_sim.auctions.learned.favourite import PARTS
 from flmarket_sim.auctions.learned.price_table import KAPPA, MONEY, PriceTable
 from flmarket_sim.errors import InputError
+from flmarket_sim.studies.evaluation import evaluate, evaluation_tasks, scores
 from flmarket_sim.testing import check_auction
 from tests.support.profiles import random_profiles
 
@@ -194,6 +195,19 @@ def test_records_that_are_not_bought_count_as_those_of_an_owner_who_sells_nothin
     assert size.sum(axis=1) == pytest.approx(truth.data_size.sum(axis=1))
     whole = decide(create("paper-all"), truth.bids(), money)
     assert sales_and_rest(whole, truth.data_size)[1] is truth.data_size
+
+
+def test_an_evaluation_counts_what_was_not_bought():
+    scenario = fm.load_scenario("paper/iid")
+    tasks = evaluation_tasks(["record-price"], scenario, [0.5], 20, "opt-aggr", 0, seed=3)
+    score = scores(tasks, [evaluate(task) for task in tasks])[0]
+    outcome = decide(create("paper-part"), tasks[1].truth.bids(), tasks[1].budget)
+    loss, size = sales_and_rest(outcome, tasks[1].truth.data_size)
+    rule = fm.aggregation.create("opt-aggr")
+    counted = fm.aggregation.error_bound(rule.weights(loss, size), loss, size)
+    assert score.error_bound == pytest.approx(counted.mean())
+    blind = outcome.privacy_loss, tasks[1].truth.data_size
+    assert fm.aggregation.error_bound(rule.weights(*blind), *blind).mean() < 0.9 * counted.mean()
 
 
 @pytest.mark.parametrize("weights", ["paper-part", "paper-all"])

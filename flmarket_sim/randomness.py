@@ -38,6 +38,7 @@ class Purpose(IntEnum):
     REPORT = 14  # what their behaviours draw in a round
     POPULATIONS = 15  # seeds of the populations that a sample of markets is drawn from
     BATCH = 16  # the records of an owner's local steps in a round of a buyer
+    SOLD = 17  # which records an owner sells on who sells on a part of them
 
 
 class Streams:

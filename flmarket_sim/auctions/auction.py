@@ -157,6 +157,20 @@ def records_sold(outcome: Outcome, bids: BidBatch) -> Floats:
     return np.asarray(bids.data_size if size is None else size)
 
 
+def sales_and_rest(outcome: Outcome, data_size: Floats) -> tuple[Floats, Floats]:
+    """Privacy losses and sizes as the error of a purchase counts them.
+
+    They are (K, n) where all records (K, n) are sold on. Otherwise there is one more column: all
+    records that were not bought, as those of an owner who sells nothing.
+    """
+    sold = getattr(outcome, "data_size", None)  # a plug-in's own outcome class may lack it
+    if sold is None:
+        return outcome.privacy_loss, data_size
+    rest = np.maximum((data_size - sold).sum(axis=1, keepdims=True), 1e-9)  # rules refuse a 0
+    loss = np.pad(outcome.privacy_loss, ((0, 0), (0, 1)))
+    return loss, np.concatenate([sold, rest], axis=1)
+
+
 def check_budget(bids: BidBatch, budget: ArrayLike) -> Floats:
     """The budgets as a float array (K,), refused unless finite and at least 0."""
     try:

@@ -25,7 +25,8 @@ from flmarket_sim.owners.bids import BidBatch
 Floats = NDArray[np.float64]
 Value = Callable[[Floats, Floats], Floats]
 RECORDS_LOSS, LOSS_SQUARED, PRECISION = "records-loss", "loss-squared", "precision"
-VALUES = (RECORDS_LOSS, LOSS_SQUARED, PRECISION)
+TEMPERED = "tempered"
+VALUES = (RECORDS_LOSS, LOSS_SQUARED, PRECISION, TEMPERED)
 LEAST = 1e-290  # values of next to no privacy are not rounded to 0
 
 
@@ -38,6 +39,8 @@ class RanksByValue:
     "loss-squared"      the square of the privacy budget, whatever the records
     "precision"         1 / V(privacy budget), V being the variance of the market that the auction
                         is set for (`in_market`); the paper's 8 / e^2 before
+    "tempered"          records to the power of 3/4 times privacy budget: between the first two, for
+                        a buyer who wants records and cannot use all of a large owner's
     "module:function"   function(privacy_budget, data_size), arrays (K, n) in, positive numbers
                         (K, n) out. It must be non-decreasing in both: otherwise owners can gain by
                         reporting less than they have.
@@ -63,6 +66,8 @@ class RanksByValue:
             return np.asarray(np.maximum(budget**2, LEAST))
         if self.value == PRECISION:
             return np.asarray(np.maximum(1.0 / self.error.variance(budget), LEAST))
+        if self.value == TEMPERED:
+            return np.asarray(size**0.75 * budget)
         assert self._function is not None
         return _checked(self.value, self._function, budget, size)
 

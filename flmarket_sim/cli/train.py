@@ -14,7 +14,7 @@ from flmarket_sim.errors import FlmarketError, InputError
 
 def train(
     mechanism: Annotated[
-        str, typer.Argument(help="regretnet, m-regretnet, dm-regretnet or seq-price.")
+        str, typer.Argument(help="regretnet, m-regretnet, dm-regretnet, seq-price or record-price.")
     ],
     scenario: Annotated[Path, typer.Option(help="The market to train for.")],
     out: Annotated[
@@ -32,7 +32,8 @@ def train(
         str, typer.Option(help="seq-price: are data sizes certified or reported?")
     ] = "certified",
     also: Annotated[
-        list[Path] | None, typer.Option(help="seq-price: further markets to train for.")
+        list[Path] | None,
+        typer.Option(help="seq-price, record-price: further markets to train for."),
     ] = None,
     setting: Annotated[
         list[str] | None,

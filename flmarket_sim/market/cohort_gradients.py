@@ -13,6 +13,7 @@ from flmarket_sim.market.messages import Offers
 from flmarket_sim.owners.population import Population
 from flmarket_sim.perturbation.perturbation import AddsNoise, Perturbation, delta_of, message_bytes
 from flmarket_sim.privacy.release import Release
+from flmarket_sim.randomness import Purpose, Streams
 
 if TYPE_CHECKING:
     from flmarket_sim.market.cohort import Cohort
@@ -40,7 +41,9 @@ class CohortGradients:
         if parameters is not None:
             misreports = cohort.misreports
             skipped = None if misreports is None else misreports.first_record[offers.slots]
-            rows = records(world.population, cohort.people[offers.slots], sizes, skipped)
+            offered = self.reported_size.astype(np.int64)
+            rows = records(world.population, cohort.people[offers.slots], offered, skipped)
+            rows = rows[sold_part(offered, sizes, world.streams, self.participants, self.key)]
             assert world.data is not None
             raw = owner_updates(
                 cohort.model,
@@ -99,6 +102,27 @@ def _message_bytes(perturbation: Perturbation, dimension: int, losses: Floats) -
         return np.zeros(len(losses), np.int64)
     sizes = [message_bytes(perturbation, dimension, loss) for loss in losses.tolist()]
     return np.array(sizes, np.int64)
+
+
+def sold_part(
+    offered: Ints, sold: Ints, streams: Streams, participants: Ints, key: tuple[int, int]
+) -> Ints | slice:
+    """Places of the records that are sold, among those that are offered, one owner after the other.
+
+    An owner who sells on a part of her records sells a random part. The first ones would not do:
+    an owner's records are in the order of their classes.
+    """
+    if (sold >= offered).all():
+        return slice(None)
+    begin = np.cumsum(offered) - offered
+    places = []
+    for first, whole, part, name in zip(begin, offered, sold, participants, strict=True):
+        place = np.arange(whole)
+        if part < whole:
+            rng = streams.generator(Purpose.SOLD, *key, int(name))
+            place = np.sort(rng.choice(whole, part, replace=False))
+        places.append(first + place)
+    return np.concatenate(places)
 
 
 def records(people: Population, owners: Ints, sizes: Ints, skipped: Ints | None = None) -> Ints:

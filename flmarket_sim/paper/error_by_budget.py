@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from flmarket_sim import aggregation
 from flmarket_sim.aggregation.error_bound import error_bound_in
 from flmarket_sim.aggregation.rule import weights_in
-from flmarket_sim.auctions.auction import auction_in, records_sold
+from flmarket_sim.auctions.auction import auction_in, records_sold, sales_and_rest
 from flmarket_sim.auctions.first_best import first_best
 from flmarket_sim.owners.population import draw_profiles
 from flmarket_sim.paper.paper_market import PaperMarket, in_panels, rule_name
@@ -79,11 +79,12 @@ class ErrorByBudget(PaperStudy):
         for name, rule in market.policies(work["auctions"], work["rules"], work["authors"]):
             auction = auction_in(market.auction(name, rule, work["authors"]), counted)
             outcome = auction.decide(bids, budget, np.random.default_rng(scenario.seed))
-            loss, size = outcome.privacy_loss, truth.data_size
+            loss, size = sales_and_rest(outcome, truth.data_size)
             weights = weights_in(aggregation.create(rule), loss, size, counted)
             error = errors[name, rule] = error_bound_in(counted, weights, loss, size).total
             paid = outcome.payment.sum(axis=1) / budget
-            cost = truth.value(loss, records_sold(outcome, bids)).sum(axis=1) / budget
+            value = truth.value(outcome.privacy_loss, records_sold(outcome, bids))
+            cost = value.sum(axis=1) / budget
             row: Row = {"market": market.name, "auction": name, "rule": rule} | place
             row |= _error_columns(error, floor, population)
             row |= {"spent_share": float(paid.mean()), "cost_share": float(cost.mean())}

@@ -47,6 +47,7 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "all-in": "auctions.all_in:AllIn",
         "all-in-critical": "auctions.all_in_critical:AllInCritical",
         "proportional-share": "auctions.proportional_share:ProportionalShare",
+        "clock": "auctions.clock:Clock",
         "fair-query": "auctions.fair_query:FairQuery",
         "posted-price": "auctions.posted_price:PostedPrice",
         "pay-as-bid": "auctions.pay_as_bid:PayAsBid",
@@ -54,6 +55,7 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "m-regretnet": "auctions.learned.regretnet:MRegretNet",
         "dm-regretnet": "auctions.learned.regretnet:DMRegretNet",
         "seq-price": "auctions.learned.seq_price:SeqPrice",
+        "record-price": "auctions.learned.record_price:RecordPrice",
     },
     "aggregation": {
         "opt-aggr": "aggregation.opt_aggr:OptAggr",

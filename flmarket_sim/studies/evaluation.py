@@ -21,6 +21,7 @@ from flmarket_sim import aggregation
 from flmarket_sim.aggregation.error_bound import error_bound_in
 from flmarket_sim.aggregation.rule import weights_in
 from flmarket_sim.auctions import auction_in, named
+from flmarket_sim.auctions.auction import Outcome, sales_and_rest
 from flmarket_sim.auctions.first_best import first_best
 from flmarket_sim.auctions.play import expected_utility, measured_against
 from flmarket_sim.auctions.second_best import public_budget, second_best
@@ -179,7 +180,7 @@ def evaluate(task: EvaluationTask) -> dict[str, Any]:
         return {"error_bound": bound.floor.tolist()}
     auction, bids = auction_in(named(task.auction), counted), truth.bids()
     outcome = auction.decide(bids, budget, np.random.default_rng(task.seed))
-    error = _error(task, outcome.privacy_loss, truth)
+    error = _error(task, outcome, truth)
     valid = np.isfinite(error)
     utility, cost = expected_utility(auction, truth, bids, budget)
     shortfall = np.maximum(-utility, 0.0) / measured_against(truth, cost)
@@ -192,8 +193,8 @@ def evaluate(task: EvaluationTask) -> dict[str, Any]:
     public_error: list[float] = []
     if task.floor_profiles:
         some, money = task.public()
-        sold = auction.decide(some.bids(), money, np.random.default_rng(task.seed)).privacy_loss
-        public_error = _error(task, sold, some).tolist()
+        again = auction.decide(some.bids(), money, np.random.default_rng(task.seed))
+        public_error = _error(task, again, some).tolist()
     return {
         "public_error": public_error,
         "invalid": np.flatnonzero(~valid).tolist(),
@@ -212,11 +213,12 @@ def evaluate(task: EvaluationTask) -> dict[str, Any]:
     }
 
 
-def _error(task: EvaluationTask, loss: Floats, truth: Profiles) -> Floats:
+def _error(task: EvaluationTask, outcome: Outcome, truth: Profiles) -> Floats:
     """(K,) the error of sales under the task's rule."""
     counted = task.error.error()
-    weights = weights_in(aggregation.create(task.rule), loss, truth.data_size, counted)
-    return error_bound_in(counted, weights, loss, truth.data_size).total
+    loss, size = sales_and_rest(outcome, truth.data_size)
+    weights = weights_in(aggregation.create(task.rule), loss, size, counted)
+    return error_bound_in(counted, weights, loss, size).total
 
 
 def scores(tasks: Sequence[EvaluationTask], results: Sequence[dict[str, Any]]) -> list[Score]:

@@ -24,7 +24,7 @@ from flmarket_sim.aggregation.market_error import (
 )
 from flmarket_sim.aggregation.rule import weights_in
 from flmarket_sim.auctions import auction_in, named
-from flmarket_sim.auctions.auction import Auction
+from flmarket_sim.auctions.auction import Auction, Outcome, sales_and_rest
 from flmarket_sim.auctions.first_best import first_best
 from flmarket_sim.auctions.play import Player
 from flmarket_sim.auctions.second_best import public_budget, second_best
@@ -112,7 +112,7 @@ class NearTheFloor:
         for name in work["auctions"]:
             auction = auction_in(_auction(name), error)
             outcome = Player.of(auction, bids, budget, scenario.seed).decide(bids, budget)
-            columns[name] = _error(outcome.privacy_loss, truth, error)
+            columns[name] = _error(outcome, truth, error)
         names = list(columns)
         return [
             {"kappa": work["kappa"]} | dict(zip(names, map(float, values), strict=True))
@@ -153,9 +153,10 @@ def _error_of(kappa: float) -> MarketError:
     return coordinate_error() if kappa == COORDINATE_KAPPA else error_of_kappa(kappa)
 
 
-def _error(loss: Floats, truth: Profiles, error: MarketError) -> Floats:
-    weights = weights_in(aggregation.create("opt-aggr"), loss, truth.data_size, error)
-    return error_bound_in(error, weights, loss, truth.data_size).total
+def _error(outcome: Outcome, truth: Profiles, error: MarketError) -> Floats:
+    loss, size = sales_and_rest(outcome, truth.data_size)
+    weights = weights_in(aggregation.create("opt-aggr"), loss, size, error)
+    return error_bound_in(error, weights, loss, size).total
 
 
 def _label(factors: tuple[float, float]) -> str:

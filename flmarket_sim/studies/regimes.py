@@ -19,7 +19,7 @@ from flmarket_sim.aggregation.error_bound import error_bound_in
 from flmarket_sim.aggregation.market_error import MarketError, error_of_kappa
 from flmarket_sim.aggregation.rule import weights_in
 from flmarket_sim.auctions import named
-from flmarket_sim.auctions.auction import auction_in
+from flmarket_sim.auctions.auction import auction_in, sales_and_rest
 from flmarket_sim.auctions.play import Player
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import estimate
@@ -67,11 +67,12 @@ class Regimes:
         error = error_of_kappa(work["kappa"])
         bids = truth.bids(scenario.market.levels)
         auction = auction_in(named(work["auction"]), error)
-        loss = Player.of(auction, bids, budget, scenario.seed).decide(bids, budget).privacy_loss
+        outcome = Player.of(auction, bids, budget, scenario.seed).decide(bids, budget)
+        loss, size = sales_and_rest(outcome, truth.data_size)
         everything = _error("opt-aggr", truth.privacy_budget, truth.data_size, error)
         rows = []
         for rule in RULES:
-            ratio = _error(rule, loss, truth.data_size, error) / everything
+            ratio = _error(rule, loss, size, error) / everything
             row: Row = {"auction": work["auction"], "rule": rule, "kappa": work["kappa"]}
             row |= spread("over_everything", estimate(ratio, truth.population))
             row |= heavy_tailed(

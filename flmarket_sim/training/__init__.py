@@ -9,6 +9,12 @@ from flmarket_sim.auctions.learned.weight_files import Learned
 from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.training.epochs import Progress, Trainer, finish, run_epochs
+from flmarket_sim.training.record_price_training import (
+    RECORD_PRICE,
+    RecordPriceSettings,
+    RecordPriceTrainer,
+    record_price_settings,
+)
 from flmarket_sim.training.regretnet_settings import RegretNetSettings, regretnet_settings
 from flmarket_sim.training.regretnet_training import RegretNetTrainer
 from flmarket_sim.training.seq_price_training import (
@@ -19,13 +25,15 @@ from flmarket_sim.training.seq_price_training import (
 )
 from flmarket_sim.training.setting_overrides import with_overrides
 
-Settings = RegretNetSettings | SeqPriceSettings
+Settings = RegretNetSettings | SeqPriceSettings | RecordPriceSettings
 
 
 def preset(name: str, mechanism: str) -> Settings:
     """The settings of a preset for a mechanism."""
     if mechanism == SEQ_PRICE:
         return seq_price_settings(name)
+    if mechanism == RECORD_PRICE:
+        return record_price_settings(name)
     return regretnet_settings(name, mechanism)
 
 
@@ -44,14 +52,18 @@ def train(
 ) -> Learned:
     """Trains a mechanism for a scenario's market into `out` (.safetensors), with metrics beside it.
 
-    A training that was interrupted continues from its last epoch. `size` and `also` (further
-    markets, in turn) are options of seq-price.
+    A training that was interrupted continues from its last epoch. `size` is an option
+    of seq-price, and `also` (further markets, in turn) one of seq-price and record-price.
     """
     trainer: Trainer
     if isinstance(settings, SeqPriceSettings):
         trainer = SeqPriceTrainer([scenario, *also], rule, settings, seed, levels, size)
-    elif also or size != "certified":
-        raise InputError(f"--also and --size are for {SEQ_PRICE} only")
+    elif size != "certified":
+        raise InputError(f"--size is for {SEQ_PRICE} only")
+    elif isinstance(settings, RecordPriceSettings):
+        trainer = RecordPriceTrainer([scenario, *also], rule, settings, seed, levels)
+    elif also:
+        raise InputError(f"--also is for {SEQ_PRICE} and {RECORD_PRICE} only")
     else:
         trainer = RegretNetTrainer(mechanism, scenario, rule, settings, seed, levels)
     run_epochs(trainer, out, progress)

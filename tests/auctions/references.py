@@ -51,6 +51,34 @@ def proportional_share(values, budgets, sizes, money, amount=None):
     return loss, payment
 
 
+def clock(values, budgets, sizes, money, amount=None, cap=0.7):
+    """From exit to exit: who is left at a price range, and the highest price there that fits."""
+    amount = sizes * budgets if amount is None else amount
+    most, unit = cap * money, values / amount
+    left = [i for i in range(len(values)) if values[i] <= most]
+
+    def needed(price):
+        return sum(min(price * amount[i], most) for i in left)
+
+    above = 4 * most / min(amount) + 1.0  # everybody is at the cap there
+    loss, payment = np.zeros(len(values)), np.zeros(len(values))
+    while left:
+        first_to_leave = max(left, key=lambda i: (unit[i], i))
+        if needed(unit[first_to_leave]) <= money:
+            price, too_high = unit[first_to_leave], above
+            if needed(too_high) <= money:
+                price = too_high
+            for _ in range(200):
+                middle = (price + too_high) / 2
+                price, too_high = (middle, too_high) if needed(middle) <= money else (price, middle)
+            for i in left:
+                loss[i], payment[i] = budgets[i], min(price * amount[i], most)
+            break
+        left.remove(first_to_leave)
+        above = unit[first_to_leave]
+    return loss, payment
+
+
 def fair_query(values, budgets, sizes, money):
     n = len(values)
     order = sorted(range(n), key=lambda i: (values[i], i))
@@ -78,6 +106,7 @@ REFERENCES = {
     "all-in": all_in,
     "all-in-critical": all_in_critical,
     "proportional-share": proportional_share,
+    "clock": clock,
     "fair-query": fair_query,
     "pay-as-bid": pay_as_bid,
 }

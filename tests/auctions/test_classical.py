@@ -15,6 +15,7 @@ CLASSICAL = (
     "all-in",
     "all-in-critical",
     "proportional-share",
+    "clock",
     "fair-query",
     "posted-price",
     "pay-as-bid",
@@ -112,7 +113,7 @@ def best_lie(name, truth, money, rng, tries=400):
     return best / full
 
 
-@pytest.mark.parametrize("name", ["all-in-critical", "proportional-share", "posted-price"])
+@pytest.mark.parametrize("name", ["all-in-critical", "proportional-share", "clock", "posted-price"])
 def test_no_lie_of_a_single_minded_owner_pays(name):
     assert auctions.create(name).guarantees["truthful"] == "single-minded"
     rng = np.random.default_rng(7)

@@ -15,7 +15,7 @@ from tests.support.profiles import random_profiles
 from .references import REFERENCES
 
 HERE = "tests.auctions.test_ranking_value"
-RANKING = ("all-in", "all-in-critical", "proportional-share")
+RANKING = ("all-in", "all-in-critical", "proportional-share", "clock")
 
 
 def steep(loss):
@@ -51,6 +51,7 @@ AMOUNTS = {
     "records-loss": lambda eb, d: d * eb,
     "loss-squared": lambda eb, d: eb**2,
     "precision": lambda eb, d: np.expm1(eb) ** 2 / 300.0,
+    "tempered": lambda eb, d: eb * np.sqrt(d * np.sqrt(d)),
     f"{HERE}:shrinking": shrinking,
 }
 
@@ -101,7 +102,7 @@ def test_every_winner_is_paid_the_most_that_she_could_have_asked(name, value):
         assert won.any() and outcome.payment[won, i] == pytest.approx(low[won], rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["all-in-critical", "proportional-share"])
+@pytest.mark.parametrize("name", ["all-in-critical", "proportional-share", "clock"])
 @pytest.mark.parametrize("value", VALUES)
 def test_the_promises_hold_with_every_value(name, value):
     report = check_auction(with_value(name, value), markets=25)
@@ -112,13 +113,14 @@ def test_records_count_by_default_and_a_precision_knows_the_papers_error_first()
     truth, money = market(3, 50, 6)
     bids, rng = truth.bids(), np.random.default_rng(0)
     for name in RANKING:
-        plain, named, squared, precision = (
+        plain, named, squared, precision, tempered = (
             auctions.create(name, **options).decide(bids, money, rng)
             for options in ({}, *({"value": value} for value in VALUES))
         )
         assert (plain.payment == named.payment).all()
         assert precision.payment == pytest.approx(squared.payment)  # V = 8 / e^2
         assert (squared.payment != plain.payment).any()
+        assert (tempered.payment != plain.payment).any()
 
 
 def test_an_auction_is_set_for_a_market_and_stays_as_it_is():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from docs import findings, numbers, page_numbers
+from docs import false_names, findings, numbers, page_numbers
 from docs.page_numbers import FalseSentence, page, unmarked
 
 BY_COMMAND = ("reproduction.md",)  # written as a whole by `flmarket reproduce`
@@ -20,6 +20,12 @@ def test_the_tables_of_learned_auctions_are_those_that_were_kept():
     text = numbers.PAGE.read_text()
     assert numbers.page(text) == text, "run 'python -m docs.numbers --page'"
     assert text.count("| seq-price |") == 2
+
+
+def test_the_tables_of_false_names_are_those_that_were_kept():
+    text = false_names.PAGE.read_text()
+    assert false_names.page(text) == text, "run 'python -m docs.false_names --page'"
+    assert text.count("| record-price | 2 |") == 3
 
 
 @pytest.mark.parametrize("path", page_numbers.PAGES, ids=lambda path: path.name)

@@ -15,6 +15,7 @@ AUCTIONS = (
     "all-in",
     "all-in-critical",
     "proportional-share",
+    "clock",
     "fair-query",
     "posted-price",
     "pay-as-bid",

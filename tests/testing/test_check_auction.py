@@ -24,7 +24,14 @@ from flmarket_sim.testing.violating_market import RelativeMisreport, ViolatingMa
 
 from . import broken
 
-CLASSICAL = ["all-in-critical", "proportional-share", "posted-price", "fair-query", "pay-as-bid"]
+CLASSICAL = [
+    "all-in-critical",
+    "proportional-share",
+    "clock",
+    "posted-price",
+    "fair-query",
+    "pay-as-bid",
+]
 LEARNED = ["dm-regretnet", "m-regretnet", "regretnet"]
 
 

@@ -18,6 +18,7 @@ from torch import nn
 from flmarket_sim.auctions.learned.menu_network import MenuNetwork
 from flmarket_sim.auctions.learned.paper_network import PaperNetwork
 from flmarket_sim.auctions.learned.price_network import PriceNetwork
+from flmarket_sim.auctions.learned.price_table import PriceTable
 from flmarket_sim.auctions.learned.regime import kappa_of
 from flmarket_sim.errors import InputError, shortened
 from flmarket_sim.storage.atomic_files import write_whole
@@ -181,6 +182,8 @@ def _build(facts: dict[str, Any], state: dict[str, torch.Tensor]) -> nn.Module:
         return MenuNetwork(levels, hidden)
     if kind == "paper":
         return PaperNetwork(n, levels, hidden)
+    if kind == "price-table":
+        return _price_table(facts, levels)
     if kind == "price":
         typical = float(facts["typical_size"]), float(facts.get("typical_price", 1.0))
         if not all(
@@ -199,3 +202,13 @@ def _build(facts: dict[str, Any], state: dict[str, torch.Tensor]) -> nn.Module:
             secrets=int(facts["secrets"]),
         )
     raise ValueError(f"unknown network {kind!r}")
+
+
+def _price_table(facts: dict[str, Any], levels: int) -> PriceTable:
+    scales = float(facts["largest_loss"]), float(facts["typical_price"])
+    if not all(math.isfinite(number) and number > 0 for number in scales):
+        raise ValueError("largest_loss and typical_price must be finite and positive")
+    sells = str(facts["sells"])
+    if sells not in ("all", "part"):
+        raise ValueError(f"it sells {sells!r} records, neither 'all' nor a 'part'")
+    return PriceTable(levels, *scales, sells)

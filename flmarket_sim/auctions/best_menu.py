@@ -67,7 +67,10 @@ def best_menu(
     pairs = np.argwhere(lies & deliverable & ~np.eye(types, dtype=bool))
     chances, columns = types * losses, types * losses + types
     objective = np.concatenate([(probability[:, None] * harm).ravel(), price * probability])
-    rows, cols, values, right = [], [], [], []
+    rows: list[NDArray[np.intp]] = []
+    cols: list[NDArray[np.intp]] = []
+    values: list[Floats] = []
+    right: list[float] = []
 
     def constraint(entries: list[tuple[NDArray[np.intp], Floats]], limit: float) -> None:
         for place, value in entries:

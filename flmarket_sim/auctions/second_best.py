@@ -113,7 +113,7 @@ def second_best(
 
 def public_budget(truth: Profiles, factor: ArrayLike, prior: RatePrior) -> Floats:
     """(K,) factors times what everything for sale would be worth at the mean rate."""
-    return np.asarray(factor * _at_mean_rate(truth, prior).total_value())
+    return np.asarray(factor, np.float64) * _at_mean_rate(truth, prior).total_value()
 
 
 def _at_mean_rate(truth: Profiles, prior: RatePrior) -> Profiles:

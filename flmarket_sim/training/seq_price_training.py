@@ -144,7 +144,7 @@ class SeqPriceTrainer(Trainer):
         bound = torch.minimum(error, WORST * kappa)
         # Prices for a record can fall to where every bound is cut: those need the slope beyond.
         each = bound if self.network.size == "certified" else error
-        regimes = [kappa == one for one in kappa.unique()]
+        regimes = [kappa == one for one in sorted(set(kappa.tolist()))]
         log_means = [torch.log(bound[rows].mean()) * rows.sum() for rows in regimes]
         mean_log = torch.log(each).mean()
         return 0.5 * mean_log + 0.5 * torch.stack(log_means).sum() / len(kappa)

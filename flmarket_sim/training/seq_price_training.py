@@ -152,7 +152,7 @@ class SeqPriceTrainer(Trainer):
     def _error(self, game: Game, kappa: Tensor) -> tuple[Tensor, Tensor]:
         """(K,) errors, and numbers (K,) whose slope in the menus is that of the errors."""
         if self.rule == "opt-aggr":
-            return _optimal_error(game, kappa)
+            return optimal_error(game, kappa)
         held = game.loss.detach()
         smooth = torch.where(held > 0, game.loss, game.loss - held + NOT_SOLD).clamp(min=1e-3)
         unit = torch.sqrt(COORDINATE_KAPPA / kappa)[:, None]
@@ -237,7 +237,7 @@ class Game(NamedTuple):
     options: list[tuple[Tensor, Tensor]]
 
 
-def _optimal_error(game: Game, kappa: Tensor) -> tuple[Tensor, Tensor]:
+def optimal_error(game: Game, kappa: Tensor) -> tuple[Tensor, Tensor]:
     """(K,) errors under exact OptAggr, and numbers (K,) whose slope is that of the errors.
 
     A choice between options is a jump, and the error is far from straight between them: it has

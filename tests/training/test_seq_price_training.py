@@ -101,7 +101,8 @@ def test_training_plays_what_is_deployed(tmp_path, monkeypatch):
     )
     types = trainer._draw()
     with torch.no_grad():
-        seen, size, _ = seq_price_training.play(trainer.network, types, 0.01)
+        kappa = torch.full((len(types.budget),), 8.0)
+        seen, size, *_ = seq_price_training.play(trainer.network, types, kappa, 0.01)
     columns = [column.double().numpy() for column in types]
     truth = fm.Profiles(columns[0].astype(int), *columns[1:4])
     sequence = fm.auctions.create("seq-price", weights=str(path)).sequence(truth.bids(), columns[4])
@@ -130,3 +131,52 @@ def test_what_cannot_be_trained_is_refused():
         seq_price_training.SeqPriceTrainer([MARKET], "var-opt", SMALL)
     with pytest.raises(InputError, match="certified or reported"):
         seq_price_training.SeqPriceTrainer([MARKET], "opt-aggr", SMALL, size="guessed")
+
+
+def test_the_slope_sees_jumps_and_not_only_what_is_near():
+    """One owner's options tried one by one: what the error would be, and what the slope says."""
+    rng = np.random.default_rng(4)
+    markets, n, levels = 40, 6, 5
+    size = torch.from_numpy(rng.lognormal(3, 1, (markets, n)).astype(np.float32))
+    sold = rng.uniform(0.2, 2, (markets, n)) * rng.integers(0, 2, (markets, n))
+    loss = torch.from_numpy(sold.astype(np.float32))
+    loss[:, 0], loss[:, 3] = 1.0, 0.0  # the owner who is looked at sells nothing yet
+    options = torch.from_numpy(rng.uniform(0.2, 2, (markets, levels)).astype(np.float32))
+    nothing = (torch.zeros((markets, levels)), torch.zeros((markets, levels)))
+    kappa = torch.full((markets,), 60.0)
+    chance = torch.zeros((markets, levels), requires_grad=True)
+    game = seq_price_training.Game(
+        loss, size, torch.ones(markets), [nothing] * 3 + [(chance, options)] + [nothing] * 2
+    )
+    error, slope = seq_price_training.optimal_error(game, kappa)
+    (said,) = torch.autograd.grad(slope.sum(), chance)
+    weights = fm.aggregation.create("opt-aggr").weights
+    scale = np.sqrt(8.0 / 60.0)
+
+    def exact(losses):
+        found = losses * scale
+        return fm.aggregation.error_bound(weights(found, size.numpy()), found, size.numpy())
+
+    assert error.detach().numpy() == pytest.approx(exact(loss.double().numpy()), rel=1e-5)
+    without = loss.double().numpy()
+    near = without.copy()
+    near[:, 3] = 0.02
+    derivative = (exact(near) - exact(without)) / 0.02
+    for level in range(levels):
+        other = without.copy()
+        other[:, 3] = option = options[:, level].double().numpy()
+        true, told = exact(other) - exact(without), said[:, level].double().numpy()
+        assert (told <= 1e-6).all()  # who sells more never adds to the error
+        assert np.corrcoef(true, told)[0, 1] > 0.7
+        assert 0.6 < told.sum() / true.sum() < 2.5
+        assert (derivative * option).sum() / true.sum() < 0.2  # a derivative misses the jump
+
+
+def test_regimes_vary_and_menus_may_be_told_secrets_for_measurements():
+    settings = replace(SMALL, kappas=(8.0, 1e4), reveal=("families", "budgets"))
+    trainer = seq_price_training.SeqPriceTrainer([MARKET], "opt-aggr", settings)
+    kappa = trainer._kappas(100)
+    assert (kappa.diff() >= 0).all() and 2 <= len(set(kappa.tolist())) <= 4
+    assert kappa.min() >= 8.0 and kappa.max() <= 1e4
+    trainer.advance()
+    assert trainer.network.secrets == 6 and trainer.facts["reveal"] == ["families", "budgets"]

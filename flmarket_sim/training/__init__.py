@@ -9,7 +9,8 @@ from flmarket_sim.auctions.learned.weight_files import Learned
 from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.training.epochs import Progress, Trainer, finish, run_epochs
-from flmarket_sim.training.regretnet_settings import RegretNetSettings, regretnet_settings
+from flmarket_sim.training.menu_training import MenuSettings, MenuTrainer
+from flmarket_sim.training.regretnet_settings import RegretNetSettings, paper_settings, trainable
 from flmarket_sim.training.regretnet_training import RegretNetTrainer
 from flmarket_sim.training.seq_price_training import (
     SEQ_PRICE,
@@ -19,14 +20,19 @@ from flmarket_sim.training.seq_price_training import (
 )
 from flmarket_sim.training.setting_overrides import with_overrides
 
-Settings = RegretNetSettings | SeqPriceSettings
+Settings = RegretNetSettings | MenuSettings | SeqPriceSettings
 
 
 def preset(name: str, mechanism: str) -> Settings:
     """The settings of a preset for a mechanism."""
     if mechanism == SEQ_PRICE:
         return seq_price_settings(name)
-    return regretnet_settings(name, mechanism)
+    trainable(mechanism)
+    if name == "paper":
+        return paper_settings(mechanism)
+    if name == "fast":
+        return MenuSettings()
+    raise InputError(f"there is no preset {name!r}; choose fast or paper")
 
 
 def train(
@@ -44,18 +50,23 @@ def train(
 ) -> Learned:
     """Trains a mechanism for a scenario's market into `out` (.safetensors), with metrics beside it.
 
-    A training that was interrupted continues from its last epoch. `size` and `also` (further
-    markets, in turn) are options of seq-price.
+    A training that was interrupted continues from its last epoch. `size` is an option of seq-price.
+    Trainings of menus and of seq-price take further markets (`also`), in turn. Menus are trained
+    for both rules at once.
     """
     trainer: Trainer
     if isinstance(settings, SeqPriceSettings):
         trainer = SeqPriceTrainer([scenario, *also], rule, settings, seed, levels, size)
-    elif also or size != "certified":
-        raise InputError(f"--also and --size are for {SEQ_PRICE} only")
+    elif size != "certified":
+        raise InputError(f"--size is for {SEQ_PRICE} only")
+    elif isinstance(settings, MenuSettings):
+        trainer = MenuTrainer(mechanism, [scenario, *also], rule, settings, seed, levels)
+    elif also:
+        raise InputError("--also is not for the preset paper")
     else:
         trainer = RegretNetTrainer(mechanism, scenario, rule, settings, seed, levels)
     run_epochs(trainer, out, progress)
     return finish(trainer, out)
 
 
-__all__ = ["RegretNetSettings", "Settings", "preset", "train", "with_overrides"]
+__all__ = ["MenuSettings", "RegretNetSettings", "Settings", "preset", "train", "with_overrides"]

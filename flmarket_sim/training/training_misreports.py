@@ -74,7 +74,7 @@ def with_misreport(
         truth.data_size.clone(),
     )
     values[rows, owner], budget[rows, owner], size[rows, owner] = misreport
-    return ReportTensors(values, budget, size, truth.budget)
+    return truth._replace(values=values, privacy_budget=budget, data_size=size)
 
 
 def misreport_utility(

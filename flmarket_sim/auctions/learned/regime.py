@@ -10,14 +10,15 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from flmarket_sim.aggregation.market_error import COORDINATE_KAPPA, MarketError
-from flmarket_sim.auctions.auction import Auction
+from flmarket_sim.auctions.auction import Auction, auction_in
 
 ALIKE = 2.0  # kappas that differ by at most this factor are of one regime
 
 
 @runtime_checkable
 class Trained(Protocol):
-    """An auction that was trained for one regime."""
+    """An auction that was trained for one regime, or for many: then it is set for its market
+    (`in_market`), and `trained_kappa` is the nearest one."""
 
     trained_kappa: float
 
@@ -29,6 +30,7 @@ def kappa_of(facts: dict[str, object]) -> float:
 
 def regime_note(auction: Auction, error: MarketError) -> str | None:
     """A sentence for people if the market has another regime than the auction was trained for."""
+    auction = auction_in(auction, error)
     if not isinstance(auction, Trained):
         return None
     trained, here = auction.trained_kappa, error.kappa

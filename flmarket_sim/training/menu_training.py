@@ -55,16 +55,16 @@ class MenuSettings:
 
     preset: str = "fast"
     steps: int = 2400
-    markets: int = 384
+    markets: int = 512
     attacked: int = 128
     hidden: int = 96
     learning_rate: float = 4e-3
     temperature: tuple[float, float] = (0.1, 0.005)
     attack_every: int = 4
-    tries: int = 8
+    tries: int = 12
     wild: float = 0.4
     size_lies: bool = False
-    regret_target: float = 0.03
+    regret_target: float = 0.01
     gain_cap: float = 5.0
     paper_regime: float = 0.4
     near_regime: float = 0.3
@@ -105,13 +105,13 @@ class MenuTrainer(Trainer):
         temperature = self.cool(*self.settings.temperature)
         types, kappa, by_size = self.draw()
         truth = types.truthful(self.levels)._replace(kappa=kappa, by_size=by_size)
-        first = None if self.deterministic else self._lots(len(kappa))
-        menus = self.network(*truth, temperature, first)
+        upwards = None if self.deterministic else self._coins(len(kappa))
+        menus = self.network(*truth, temperature, upwards)
         objective, error = self._objective(types, truth, menus)
         if self.step % self.settings.attack_every == 0:
-            objective = objective + self._penalty(types, truth, menus, temperature, first)
+            objective = objective + self._penalty(types, truth, menus, temperature, upwards)
         self.descend(objective)
-        return {"error": float(error)} | self.memory["running"]
+        return {"error": float(error), "regret": float(self.memory["running"]["regret"])}
 
     def _penalty(
         self,
@@ -119,10 +119,10 @@ class MenuTrainer(Trainer):
         truth: ReportTensors,
         menus: Menus,
         temperature: float,
-        first: Tensor | None,
+        upwards: Tensor | None,
     ) -> Tensor:
         """The regret times its multiplier, which is steered on the way."""
-        regret = self._regret(types, truth, menus, temperature, first)
+        regret = self._regret(types, truth, menus, temperature, upwards)
         phi = self.memory["multipliers"]
         penalty = multipliers.steered(phi, {"regret": regret})
         targets = {"regret": self.settings.regret_target}
@@ -148,10 +148,10 @@ class MenuTrainer(Trainer):
             torch.from_numpy(by_size.astype(np.float32)),
         )
 
-    def _lots(self, markets: int) -> Tensor:
-        """(K,) the place by size of the owner who comes first in each market."""
+    def _coins(self, markets: int) -> Tensor:
+        """(K,) whether the money goes from the smallest owner to the largest."""
         rng = np.random.default_rng([self.seed, self.step, 16])
-        return torch.from_numpy(rng.integers(0, self.samplers[0].bidders, markets))
+        return torch.from_numpy(rng.random(markets) < 0.5)
 
     def _objective(self, types: Types, truth: ReportTensors, menus: Menus) -> tuple[Tensor, Tensor]:
         """The objective, and the mean error to report; both over the error of buying everything.
@@ -180,13 +180,14 @@ class MenuTrainer(Trainer):
         truth: ReportTensors,
         menus: Menus,
         temperature: float,
-        first: Tensor | None,
+        upwards: Tensor | None,
     ) -> Tensor:
         """(1,) mean gain / cost of the best of some misreports of one random owner of each market.
 
-        A lot that draws who comes first is the same for the truth and for misreports.
+        The coin is the same for the truth and for misreports.
         """
-        markets, tries = self.settings.attacked, self.settings.tries
+        markets = min(self.settings.attacked, self.settings.markets)
+        tries = self.settings.tries
         rows = torch.arange(markets)
         types, truth = types.take(rows), ReportTensors(*(column[rows] for column in truth))
         generator = torch.Generator().manual_seed((self.seed * 1_000_003 + self.step) % 2**63)
@@ -199,12 +200,12 @@ class MenuTrainer(Trainer):
             )  # fmt: skip
             wide = ReportTensors(*(column[many] for column in truth))
             reports = with_misreport(wide, owner[many], misreports)
-            lies = self.network(*reports, None, _rows(first, many))
+            lies = self.network(*reports, None, _rows(upwards, many))
             utility, _ = utility_of(lies, types.take(many), owner[many], misreports)
             chosen = utility.view(markets, tries).argmax(1) + rows * tries
             misreport = MisreportTensors(*(column[chosen] for column in misreports))
         reports = with_misreport(truth, owner, misreport)
-        lying = self.network(*reports, temperature, _rows(first, rows))
+        lying = self.network(*reports, temperature, _rows(upwards, rows))
         honest = MisreportTensors(*(column[rows, owner] for column in truth[:3]))
         gained, _ = utility_of(lying, types, owner, misreport)
         usual, cost = utility_of(menus, types, owner, honest)
@@ -213,8 +214,8 @@ class MenuTrainer(Trainer):
         return gain.mean()[None]
 
 
-def _rows(first: Tensor | None, rows: Tensor) -> Tensor | None:
-    return None if first is None else first[rows]
+def _rows(upwards: Tensor | None, rows: Tensor) -> Tensor | None:
+    return None if upwards is None else upwards[rows]
 
 
 def utility_of(

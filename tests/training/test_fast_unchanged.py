@@ -1,4 +1,4 @@
-"""A few steps of the preset `fast`, as they were before `paper` became faithful.
+"""A few steps of the preset `fast`, as they were when the shipped weights were made.
 
 If a change of `fast` is intended, its shipped weights have to be trained again.
 `python -m tests.training.test_fast_unchanged` prints the numbers of this commit.
@@ -12,7 +12,7 @@ import torch
 
 from flmarket_sim import training
 from flmarket_sim.scenario.scenario_file import build_scenario
-from flmarket_sim.training.regretnet_training import RegretNetTrainer
+from flmarket_sim.training.menu_training import MenuTrainer
 
 MARKET = build_scenario(
     {
@@ -46,7 +46,7 @@ def numbers(mechanism):
     """By the number of steps: hash, sum, sum of squares, error, regret, multiplier."""
     small = {"markets": 24, "tries": 5, "steps": 30, "steps_per_epoch": 10}
     settings = replace(training.preset("fast", mechanism), **small)
-    trainer = RegretNetTrainer(mechanism, MARKET, "opt-aggr", settings)
+    trainer = MenuTrainer(mechanism, [MARKET], "opt-aggr", settings)
     found = {}
     for step in STEPS:
         while trainer.step < step:

@@ -74,17 +74,15 @@ def within_means(reports: ReportTensors) -> ReportTensors:
 
 
 def _of_lots(network: MenuNetwork, reports: ReportTensors) -> LevelOutcome:
-    """The mean over the owners who may come first: chances, and payments given the level."""
-    markets, n = reports.data_size.shape
-    chance = torch.zeros(markets, n, network.levels + 1, dtype=reports.values.dtype)
-    paid = torch.zeros_like(chance)
-    offered = torch.zeros_like(chance)
-    for place in range(n):
-        first = torch.full((markets,), place)
-        one = _of_menus(network(*reports, None, first), reports, None)
-        chance = chance + one.chance / n
-        paid = paid + one.chance * one.payment / n
-        offered = offered + one.payment / n
+    """The mean over both sides of the coin: chances, and payments given the level."""
+    markets = len(reports.budget)
+    sides = [
+        _of_menus(network(*reports, None, torch.full((markets,), upwards)), reports, None)
+        for upwards in (False, True)
+    ]
+    chance = (sides[0].chance + sides[1].chance) / 2
+    paid = (sides[0].chance * sides[0].payment + sides[1].chance * sides[1].payment) / 2
+    offered = (sides[0].payment + sides[1].payment) / 2
     taken = chance > 0
     return LevelOutcome(chance, torch.where(taken, paid / torch.where(taken, chance, 1.0), offered))
 

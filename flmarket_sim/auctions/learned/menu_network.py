@@ -11,8 +11,8 @@ its owner's menu only by changing what those before her are offered, and trainin
 The first owner's report cannot change her menu at all.
 
 The same weights serve any number of owners, any kappa between 8 and 100,000 and two rules. A
-randomised auction draws the owner who comes first; the others follow as before, and those larger
-than her come last.
+randomised auction tosses a coin: the money goes from the largest owner to the smallest, or the
+other way.
 """
 
 from __future__ import annotations
@@ -86,17 +86,16 @@ class MenuNetwork(nn.Module):
         kappa: Tensor,
         by_size: Tensor,
         temperature: float | None = None,
-        first: Tensor | None = None,
+        upwards: Tensor | None = None,
     ) -> Menus:
         """Menus and favourites for the columns of `ReportTensors`.
 
-        `first` (K,) is the place by size of the owner who comes first, by default the largest.
+        `upwards` (K,) is true where the money goes from the smallest owner to the largest.
         Money is counted in the precision of the values, the network in its own.
         """
         order = data_size.argsort(dim=1, descending=True, stable=True)
-        if first is not None:
-            n = data_size.shape[1]
-            order = order.gather(1, (torch.arange(n) + first[:, None]) % n)
+        if upwards is not None:
+            order = torch.where(upwards[:, None], order.flip(1), order)
         back = order.argsort(dim=1)
         values = values.gather(1, order[..., None].expand_as(values))
         privacy_budget, data_size = privacy_budget.gather(1, order), data_size.gather(1, order)
@@ -171,7 +170,7 @@ class _Sale:
         self._place_levels()
 
     def _read(self, values: Tensor, budget: Tensor) -> None:
-        """The reports as embeddings; `after` is their sum over the owners who have no menu yet."""
+        """The reports as embeddings; `after` has their sum over those after each owner."""
         fair = (budget[:, None] * self.share).clamp(min=1e-30)
         prices = torch.log(values / fair[..., None] + 1e-6).clamp(-6.0, 6.0) / 2.0
         facts = [
@@ -181,8 +180,10 @@ class _Sale:
             self.by_size[:, None].expand(-1, self.n),
         ]
         owners = torch.cat([prices, torch.stack(facts, -1)], -1)
-        self.each = self.network.embed(owners.to(self.network.precision)) / self.n
-        self.after = self.each.sum(1)
+        each = self.network.embed(owners.to(self.network.precision)) / self.n
+        self.after = [torch.zeros_like(each[:, 0])]
+        for i in range(self.n - 1, 0, -1):
+            self.after.insert(0, self.after[0] + each[:, i])
 
     def _place_levels(self) -> None:
         """Where the levels of all owners lie between the knots of a curve."""
@@ -223,9 +224,8 @@ class _Sale:
             ],
             dim=1,
         )
-        self.after = self.after - self.each[:, i]
-        out = self.network.offer(torch.cat([facts.to(self.after.dtype), self.after], 1))
-        out = out.to(own.dtype)
+        seen = self.after[i]
+        out = self.network.offer(torch.cat([facts.to(seen.dtype), seen], 1)).to(own.dtype)
         guess = torch.log(1.2 * own / (after + 1e-4)).clamp(-6.0, 6.0)
         curve = nn.functional.pad(torch.softmax(out[:, 1:], dim=1).cumsum(1), (1, 0))
         low, high = (curve.gather(1, self.below[:, i] + more) for more in (0, 1))

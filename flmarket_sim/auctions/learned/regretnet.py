@@ -42,6 +42,9 @@ class _LearnedAuction:
         self._level_count = int(self.learned.network.levels)  # type: ignore[arg-type]
         self.by_size = float(rule == "convl-aggr")
         self._offers_menus = self.learned.network.kind != "paper"
+        self.certified = (
+            ("data_size",) if self._offers_menus else ()
+        )  # parts of a report that the broker has checked
 
     def in_market(self, error: MarketError) -> Auction:
         """Menus depend on the market's kappa; the paper's networks do not know it."""
@@ -121,7 +124,7 @@ class _LearnedAuction:
     def _menus(
         self, bids: BidBatch, budget: Floats, lot: Floats | None
     ) -> Iterator[tuple[slice, Menus]]:
-        """Menus and favourites, for some markets at a time; a lot (K,) draws who comes first.
+        """Menus and favourites, for some markets at a time; a lot (K,) is the coin.
 
         Money is counted in double precision, so that rounding neither overspends nor underpays.
         """
@@ -133,10 +136,8 @@ class _LearnedAuction:
         )  # see level_outcome.within_means
         with torch.inference_mode(), one_torch_thread():
             for rows, reports in self._batches(values, bids, money):
-                first = None
-                if lot is not None:
-                    first = torch_from((lot[rows] * bids.shape[1]).astype(np.int64))
-                yield rows, self.learned.network(*reports, None, first)
+                upwards = None if lot is None else torch_from(lot[rows] < 0.5)
+                yield rows, self.learned.network(*reports, None, upwards)
 
     def _chunks(self, bids: BidBatch, budget: Floats) -> Iterator[tuple[slice, Tensor, Tensor]]:
         """Chances and payments, for some thousand markets at a time."""
@@ -192,7 +193,7 @@ def torch_from(array: NDArray[Any]) -> Tensor:
 
 
 class RegretNet(_LearnedAuction):
-    """RegretNet, budget-feasible: sells a whole privacy budget or nothing, by lot (M = 1)."""
+    """RegretNet, budget-feasible: buys a whole privacy budget or nothing, by lot (M = 1)."""
 
     name = "regretnet"
 

@@ -170,7 +170,11 @@ class _Sale:
         self._place_levels()
 
     def _read(self, values: Tensor, budget: Tensor) -> None:
-        """The reports as embeddings; `after` has their sum over those after each owner."""
+        """The reports as embeddings; `after` has their sum over those after each owner.
+
+        Each counts by its owner's share of the records: a small owner's report, which is worth
+        little to the others, can hardly move the menus before hers.
+        """
         fair = (budget[:, None] * self.share).clamp(min=1e-30)
         prices = torch.log(values / fair[..., None] + 1e-6).clamp(-6.0, 6.0) / 2.0
         facts = [
@@ -180,7 +184,8 @@ class _Sale:
             self.by_size[:, None].expand(-1, self.n),
         ]
         owners = torch.cat([prices, torch.stack(facts, -1)], -1)
-        each = self.network.embed(owners.to(self.network.precision)) / self.n
+        read = self.network.embed(owners.to(self.network.precision))
+        each = read * self.share[..., None].to(read.dtype)
         self.after = [torch.zeros_like(each[:, 0])]
         for i in range(self.n - 1, 0, -1):
             self.after.insert(0, self.after[0] + each[:, i])

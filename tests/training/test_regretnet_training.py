@@ -91,7 +91,8 @@ def test_the_truth_as_a_lie_is_worth_what_the_truth_is():
     truth = types.truthful(8)
     rows, owner = torch.arange(50), torch.arange(50) % 4
     honest = MisreportTensors(*(column[rows, owner] for column in truth[:3]))
-    menus = trainer.network(*with_misreport(truth, owner, honest))
+    with torch.no_grad():
+        menus = trainer.network(*with_misreport(truth, owner, honest))
     utility, cost = utility_of(menus, types, owner, honest)
     level = menus.level[rows, owner]
     for k in range(50):

@@ -54,7 +54,7 @@ class MenuSettings:
     """
 
     preset: str = "fast"
-    steps: int = 2400
+    steps: int = 1600
     markets: int = 512
     attacked: int = 128
     hidden: int = 96
@@ -64,7 +64,7 @@ class MenuSettings:
     tries: int = 12
     wild: float = 0.4
     size_lies: bool = False
-    regret_target: float = 0.01
+    regret_target: float = 0.002
     gain_cap: float = 5.0
     paper_regime: float = 0.4
     near_regime: float = 0.3

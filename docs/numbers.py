@@ -1,5 +1,7 @@
 """The tables of docs/learned-auctions.md: auctions side by side, in both markets of the paper.
 
+Each market is counted in the paper's reading of the error and with whole gradients (PrivUnit).
+
 `python -m docs.numbers --authors DIR` evaluates the auctions and writes docs/numbers/learned.json
 and the tables between the marks of the page; `--page` writes the tables from the stored numbers.
 Finished tasks are kept in runs/numbers: a stopped command continues there. DIR holds the weights
@@ -26,22 +28,32 @@ from flmarket_sim.studies.study_run import TASKS
 HERE = Path(__file__).parent
 PAGE, STORED = HERE / "learned-auctions.md", HERE / "numbers" / "learned.json"
 KEPT = HERE.parent / "runs" / "numbers"
-MARKETS = {"IID": "iid", "non-IID": "noniid"}
+WHOLE = ("perturbation.name=priv-unit", "aggregation.error=vector")
+MARKETS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "IID": ("iid", ()),
+    "non-IID": ("noniid", ()),
+    "IID, PrivUnit": ("iid", WHOLE),
+    "non-IID, PrivUnit": ("noniid", WHOLE),
+}
 PUBLISHED_FILES = {"IID": "dm-reg_opt_nslkdd_iid.pt", "non-IID": "dm-reg_opt_nslkdd_niid.pt"}
 PROFILES, PROBED, SEED = 2000, 60, 0
-OTHERS = ("seq-price", "all-in-critical", "all-in", "proportional-share")
+OTHERS = ("all-in-critical", "all-in", "proportional-share")
+OURS = ("dm-regretnet", "m-regretnet", "regretnet")
 PUBLISHED = "DM-RegretNet, published weights"
-MARKS = re.compile(r"(<!-- made by: docs\.numbers ([\w-]+) -->\n)(?:(?!<!-- ).*\n)*(<!-- end -->)")
+MARKS = re.compile(
+    r"(<!-- made by: docs\.numbers ([\w, -]+?) -->\n)(?:(?!<!-- ).*\n)*(<!-- end -->)"
+)
 
 
 def measured(market: str, authors: Path, workers: int, store: FileStore) -> list[dict[str, Any]]:
     """The scores of all auctions in one market, with budget factors drawn from [0.1, 2]."""
-    part = MARKETS[market]
-    scenario = load_scenario(HERE.parent / f"scenarios/paper/{part}.toml", ["seed=777"])
-    weights = {f"dm-regretnet@paper-{part}": "dm-regretnet (ours)"}
-    weights[f"dm-regretnet@{authors / PUBLISHED_FILES[market]}"] = PUBLISHED
-    weights[f"seq-price@paper-{part}"] = "seq-price"
-    names = weights | {name: name for name in OTHERS[1:]}
+    part, overrides = MARKETS[market]
+    path = HERE.parent / f"scenarios/paper/{part}.toml"
+    scenario = load_scenario(path, ["seed=777", *overrides])
+    names = {name: f"{name} (ours)" for name in OURS}
+    if market in PUBLISHED_FILES:
+        names[f"dm-regretnet@{authors / PUBLISHED_FILES[market]}"] = PUBLISHED
+    names |= {f"seq-price@paper-{part}": "seq-price"} | {name: name for name in OTHERS}
     tasks = evaluation_tasks(list(names), scenario, None, PROFILES, "opt-aggr", PROBED, SEED)
     results = results_of(
         tasks,

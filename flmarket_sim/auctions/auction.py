@@ -83,7 +83,10 @@ def auction_in(auction: Auction, error: MarketError) -> Auction:
 
 @runtime_checkable
 class StatesChances(Auction, Protocol):
-    """An auction that states chances and payments (K, n, M + 1) of all levels, "nothing" first."""
+    """An auction that states chances and payments (K, n, M + 1) of all levels, "nothing" first.
+
+    A payment is the mean given its level, if it differs from draw to draw.
+    """
 
     def expected(self, bids: BidBatch, budget: Floats) -> tuple[Floats, Floats]: ...
 

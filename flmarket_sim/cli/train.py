@@ -20,7 +20,9 @@ def train(
     out: Annotated[
         Path, typer.Option(help="File for the weights (.safetensors); metrics go beside it.")
     ],
-    rule: Annotated[str, typer.Option(help="opt-aggr or convl-aggr.")] = "opt-aggr",
+    rule: Annotated[
+        str, typer.Option(help="opt-aggr or convl-aggr; `fast` trains menus for both.")
+    ] = "opt-aggr",
     preset: Annotated[
         str,
         typer.Option(
@@ -32,8 +34,7 @@ def train(
         str, typer.Option(help="seq-price: are data sizes certified or reported?")
     ] = "certified",
     also: Annotated[
-        list[Path] | None,
-        typer.Option(help="seq-price, record-price: further markets to train for."),
+        list[Path] | None, typer.Option(help="Further markets to train for (not with paper).")
     ] = None,
     setting: Annotated[
         list[str] | None,

@@ -67,9 +67,10 @@ class Levels:
 
     With `authors`, the folder of the weights that the authors published, the instances are theirs.
     Otherwise (and with `train = true` besides) there are `instances` that differ in their seed,
-    each trained by the package's `fast` settings with these `steps`, `batch` and `tries`. Every
-    instance is measured on populations of its own, which no training saw, at budget factors of the
-    scenario's range.
+    each trained by the package's `fast` settings (menus of M levels, and a coin for who comes
+    first: docs/learned-auctions.md) with these `steps`, `batch` and `tries`. Every instance is
+    measured on populations of its own, which no training saw, at budget factors of the scenario's
+    range.
 
     as_published, axis_mended        regret by the authors' procedure, and with its axis mended, on
                                      the first `attacked` markets

@@ -34,14 +34,17 @@ class UnitReports(NamedTuple):
 class LiarsMarket:
     """K markets of n owners with a learned auction, and every owner's utility of a misreport."""
 
-    def __init__(self, learned: Any, truth: Profiles, money: NDArray[np.float64]) -> None:
+    def __init__(
+        self, learned: Any, truth: Profiles, money: NDArray[np.float64], by_size: float = 0.0
+    ) -> None:
         columns = (truth.family, truth.rate, truth.privacy_budget, truth.data_size, money)
         self.learned = learned
         self.types = Types(
             *(torch.from_numpy(np.asarray(column, np.float32)) for column in columns)
         )
         self.levels = int(learned.network.levels)
-        reports = self.types.truthful(self.levels)
+        reports = self._truthful(by_size)
+        self.public = reports.kappa, reports.by_size
         self.honest = UnitReports(
             reports.values / reports.data_size[..., None], reports.privacy_budget, reports.data_size
         )
@@ -52,7 +55,7 @@ class LiarsMarket:
     def truthful_outcome(self) -> LevelOutcome:
         """Chances and payments (K, n, M + 1) when nobody misreports."""
         with torch.no_grad():
-            return self._outcome(self.types.truthful(self.levels), None)
+            return self._outcome(self._truthful(float(self.public[1][0])), None)
 
     def lying_outcome(self, lie: UnitReports, temperature: float | None = None) -> LevelOutcome:
         """Chances and payments (K, n, M + 1) of every owner in the copy in which only she lies.
@@ -67,7 +70,9 @@ class LiarsMarket:
         ]
         valuation, budget, size = (part.flatten(0, 1) for part in mixed)
         money = self.types.budget.repeat_interleave(n)
-        reports = ReportTensors(valuation * size[..., None], budget, size, money)
+        kappa, by_size = (column.repeat_interleave(n) for column in self.public)
+        values = valuation * size[..., None]
+        reports = ReportTensors(values, budget, size, money, kappa, by_size)
         owner = torch.arange(n).repeat(markets)
         everybody = self._outcome(reports, temperature)
         return LevelOutcome(
@@ -132,6 +137,10 @@ class LiarsMarket:
             torch.minimum(budget, self.honest.privacy_budget),
             size.clamp(min=1.0),
         )
+
+    def _truthful(self, by_size: float) -> ReportTensors:
+        reports = self.types.truthful(self.levels)
+        return reports._replace(by_size=torch.full_like(reports.by_size, by_size))
 
     def _outcome(self, reports: ReportTensors, temperature: float | None) -> LevelOutcome:
         learned = self.learned

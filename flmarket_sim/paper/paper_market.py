@@ -16,8 +16,10 @@ from flmarket_sim.paper.published_files import FILES, instance_names, located
 from flmarket_sim.scenario.model import Plugin, Scenario
 from flmarket_sim.scenario.part import Part
 
-LEARNED = ("regretnet", "m-regretnet", "dm-regretnet", "seq-price")
-BY_RULE = ("dm-regretnet",)  # trained for one aggregation rule or the other
+BY_MARKET = ("seq-price",)  # with weights for each market
+TOLD_THE_RULE = ("regretnet", "m-regretnet", "dm-regretnet")
+BY_RULE = ("dm-regretnet",)  # published for one aggregation rule or the other
+GENERAL = "general"  # the weights of those that have one set for all markets
 PUBLISHED = "published-"  # prefix of a learned auction with the weights that the authors published
 
 
@@ -25,7 +27,8 @@ class PaperMarket(Part):
     """One market of the paper.
 
     partition    how records are dealt out to owners
-    weights      name of the weights that this package trained for the market
+    weights      name of the weights that this package trained for the market, for auctions that
+                 have some for each market
     published    the market's part of the authors' file names; None if there are no such files
     tested_on    another partition, on which the published IR violations come out better
     """
@@ -56,9 +59,11 @@ class PaperMarket(Part):
                     f"and {rule!r}"
                 )
             return {"name": plain, "weights": str(path)}
-        if name not in LEARNED:
-            return {"name": name}
-        return {"name": name, "weights": self.weights} | ({"rule": rule} if name in BY_RULE else {})
+        if name in BY_MARKET:
+            return {"name": name, "weights": self.weights}
+        if name in TOLD_THE_RULE:
+            return {"name": name, "weights": GENERAL, "rule": rule}
+        return {"name": name}
 
     def auction(self, name: str, rule: str, authors: str | None = None) -> Any:
         return auctions.create(**self.auction_options(name, rule, authors))

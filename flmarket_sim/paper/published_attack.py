@@ -137,7 +137,9 @@ class Attack:
 
         for begin in range(0, len(self.budget), CHUNK):
             rows = slice(begin, begin + CHUNK)
-            yield LiarsMarket(self.auction.learned, self.truth.take(rows), self.budget[rows])
+            yield LiarsMarket(
+                self.auction.learned, self.truth.take(rows), self.budget[rows], self.auction.by_size
+            )
 
     def _cost(self) -> Floats:
         """(K, n) the expected cost of what is sold by the truth."""

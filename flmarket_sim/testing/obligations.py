@@ -238,7 +238,10 @@ def _find_expected(subject: AuctionUnderTest, markets: Markets) -> SearchResult:
 
 
 def _judge_expected(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJudgement:
-    """Compares means over many draws with `expected`, within Bernstein's bound for its chances."""
+    """Compares means over many draws with `expected`, within Bernstein's bound for its chances.
+
+    A payment may differ from draw to draw at one level; `expected` then has its mean.
+    """
     bids = case.bids()
     chance, payment = (part[0] for part in subject.chances(bids, case.budget))
     if chance.shape != payment.shape or chance.shape[0] != case.n or chance.shape[1] < 2:
@@ -261,7 +264,8 @@ def _judge_expected(subject: AuctionUnderTest, case: ViolatingMarket) -> CaseJud
         (payment, paid, np.full(case.n, max(case.money, 1e-300))),
     ):
         mean = (chance * claimed).sum(axis=1)
-        variance = np.maximum((chance * (claimed - mean[:, None]) ** 2).sum(axis=1), 0.0)
+        stated = (chance * (claimed - mean[:, None]) ** 2).sum(axis=1)
+        variance = np.maximum(stated, drawn.var(axis=0) if claimed is payment else 0.0)
         noise = np.sqrt(2 * CONFIDENCE * variance / draws)
         if subject.random:
             noise += CONFIDENCE * claimed.max(axis=1) / (3 * draws)

@@ -9,13 +9,14 @@ from flmarket_sim.auctions.learned.weight_files import Learned
 from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.training.epochs import Progress, Trainer, finish, run_epochs
+from flmarket_sim.training.menu_training import MenuSettings, MenuTrainer
 from flmarket_sim.training.record_price_training import (
     RECORD_PRICE,
     RecordPriceSettings,
     RecordPriceTrainer,
     record_price_settings,
 )
-from flmarket_sim.training.regretnet_settings import RegretNetSettings, regretnet_settings
+from flmarket_sim.training.regretnet_settings import RegretNetSettings, paper_settings, trainable
 from flmarket_sim.training.regretnet_training import RegretNetTrainer
 from flmarket_sim.training.seq_price_training import (
     SEQ_PRICE,
@@ -25,7 +26,7 @@ from flmarket_sim.training.seq_price_training import (
 )
 from flmarket_sim.training.setting_overrides import with_overrides
 
-Settings = RegretNetSettings | SeqPriceSettings | RecordPriceSettings
+Settings = RegretNetSettings | MenuSettings | SeqPriceSettings | RecordPriceSettings
 
 
 def preset(name: str, mechanism: str) -> Settings:
@@ -34,7 +35,12 @@ def preset(name: str, mechanism: str) -> Settings:
         return seq_price_settings(name)
     if mechanism == RECORD_PRICE:
         return record_price_settings(name)
-    return regretnet_settings(name, mechanism)
+    trainable(mechanism)
+    if name == "paper":
+        return paper_settings(mechanism)
+    if name == "fast":
+        return MenuSettings()
+    raise InputError(f"there is no preset {name!r}; choose fast or paper")
 
 
 def train(
@@ -52,8 +58,9 @@ def train(
 ) -> Learned:
     """Trains a mechanism for a scenario's market into `out` (.safetensors), with metrics beside it.
 
-    A training that was interrupted continues from its last epoch. `size` is an option
-    of seq-price, and `also` (further markets, in turn) one of seq-price and record-price.
+    A training that was interrupted continues from its last epoch. `size` is an option of seq-price.
+    All trainings but the preset paper take further markets (`also`), in turn. Menus are trained for
+    both rules at once.
     """
     trainer: Trainer
     if isinstance(settings, SeqPriceSettings):
@@ -62,12 +69,14 @@ def train(
         raise InputError(f"--size is for {SEQ_PRICE} only")
     elif isinstance(settings, RecordPriceSettings):
         trainer = RecordPriceTrainer([scenario, *also], rule, settings, seed, levels)
+    elif isinstance(settings, MenuSettings):
+        trainer = MenuTrainer(mechanism, [scenario, *also], rule, settings, seed, levels)
     elif also:
-        raise InputError(f"--also is for {SEQ_PRICE} and {RECORD_PRICE} only")
+        raise InputError("--also is not for the preset paper")
     else:
         trainer = RegretNetTrainer(mechanism, scenario, rule, settings, seed, levels)
     run_epochs(trainer, out, progress)
     return finish(trainer, out)
 
 
-__all__ = ["RegretNetSettings", "Settings", "preset", "train", "with_overrides"]
+__all__ = ["MenuSettings", "RegretNetSettings", "Settings", "preset", "train", "with_overrides"]

@@ -1,11 +1,8 @@
-"""The settings of a training of the paper's learned auctions, and their two presets.
-
-`paper` is appendix A of the paper. Where `fast` departs from it, a field of its own says so.
-"""
+"""The settings of a training of the paper's networks: appendix A, and departures by name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from flmarket_sim.errors import InputError
@@ -16,9 +13,8 @@ MECHANISMS = {"regretnet": (1, False), "m-regretnet": (8, False), "dm-regretnet"
 
 @dataclass(frozen=True)
 class RegretNetSettings:
-    """The settings of a training. `paper` follows the paper; `fast` trains best here.
+    """The settings of a training of the paper's networks.
 
-    network          "paper" is the paper's network; "menu" offers every owner a menu.
     steps            The number of steps: T batches an epoch times the epochs.
     markets          K, the number of profiles in a batch.
     learning_rate    psi, the step size of the optimiser.
@@ -57,7 +53,6 @@ class RegretNetSettings:
     """
 
     preset: str
-    network: Literal["paper", "menu"]
     steps: int
     markets: int
     learning_rate: float
@@ -79,32 +74,11 @@ class RegretNetSettings:
     optimiser: Literal["descent", "adam"] = "descent"
 
 
-def regretnet_settings(name: str, mechanism: str) -> RegretNetSettings:
-    """The settings of a preset for a mechanism."""
-    _, deterministic = trainable(mechanism)
-    if name == "paper":
-        return RegretNetSettings(
-            "paper", "paper", 5000, 1024, 1e-3, "ascent", 100, (0.125, 0.125), steps_per_epoch=100
-        )
-    if name != "fast":
-        raise InputError(f"there is no preset {name!r}; choose fast or paper")
-    if deterministic:
-        fast = RegretNetSettings(
-            "fast", "menu", 1600, 256, 2e-3, "search", 28, (0.2, 0.05), 0.05, wild=0.3
-        )
-    else:
-        fast = RegretNetSettings(
-            "fast", "paper", 2000, 512, 2e-3, "search", 12, (1.0, 1.0), 0.05, 0.02
-        )
-    return replace(
-        fast,
-        cost_floor=True,
-        detach_cost=True,
-        gain_cap=5.0,
-        gradient_clip=1.0,
-        fresh_profiles=True,
-        falling_rate=True,
-        optimiser="adam",
+def paper_settings(mechanism: str) -> RegretNetSettings:
+    """Appendix A of the paper."""
+    trainable(mechanism)
+    return RegretNetSettings(
+        "paper", 5000, 1024, 1e-3, "ascent", 100, (0.125, 0.125), steps_per_epoch=100
     )
 
 

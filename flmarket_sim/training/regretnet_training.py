@@ -1,4 +1,4 @@
-"""Training the paper's learned auctions offline (paper, section V and appendix A).
+"""Training the paper's networks offline (paper, section V and appendix A).
 
 The corrections of docs/theory.md, section 3, are part of it.
 """
@@ -11,9 +11,7 @@ import torch
 from torch import Tensor
 
 from flmarket_sim.aggregation.differentiable import error_bound_under
-from flmarket_sim.aggregation.market_error import COORDINATE_KAPPA
 from flmarket_sim.auctions.learned.level_outcome import LevelOutcome, ReportTensors, outcome_of
-from flmarket_sim.auctions.learned.menu_network import MenuNetwork
 from flmarket_sim.auctions.learned.paper_network import PaperNetwork
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.training import multipliers
@@ -28,7 +26,6 @@ from flmarket_sim.training.training_misreports import (
 )
 from flmarket_sim.training.type_space import Types, TypeSampler
 
-WORST = 100.0  # error bounds are cut here, for kappa = 8, and in proportion for others
 ASCENT_RATE = 0.1  # gamma, the step size of an ascent
 
 
@@ -59,14 +56,7 @@ class RegretNetTrainer(Trainer):
         self.levels = levels or default
         self.sampler = TypeSampler(scenario, seed)
         self.owners = scenario.market.bidders
-        self.make_network(
-            lambda: (
-                MenuNetwork(self.levels)
-                if settings.network == "menu"
-                else PaperNetwork(self.owners, self.levels)
-            ),
-            settings.optimiser,
-        )
+        self.make_network(lambda: PaperNetwork(self.owners, self.levels), settings.optimiser)
         self.memory = {
             "multipliers": multipliers.at_start(self.owners),
             "running": {"regret": settings.regret_target or 0.0, "ir": settings.ir_target or 0.0},
@@ -105,13 +95,13 @@ class RegretNetTrainer(Trainer):
         )
         soft = LevelOutcome(soft.chance.float(), soft.payment.float())
         utility, cost = self._utility(truth, soft)
-        objective, error = self._objective(types, truth, soft)
+        objective, error = self._objective(types, soft)
         shortfall, counts = self._relative((-utility).clamp(min=0), cost)
         violations = {
             "regret": self._regret(types, truth, utility, cost, temperature),
             "ir": shortfall.sum(0) / counts.sum(0).clamp(min=1),
         }
-        if self.deterministic and settings.network == "paper":
+        if self.deterministic:
             even = 1.0 / (self.levels + 1)
             violations["determinism"] = (1.0 - even - ((soft.chance - even) ** 2).sum(-1)).mean(0)
         return Loss(objective + self._penalty(violations), error, violations)
@@ -123,14 +113,8 @@ class RegretNetTrainer(Trainer):
         """
         nothing = torch.zeros_like(truth.values[..., :1])
         values = torch.cat([nothing, truth.values], -1)
-        if isinstance(self.network, MenuNetwork):  # she gets her favourite: no smoothing needed
-            gains = outcome.payment - values
-            best = gains.argmax(-1, keepdim=True)
-            cost = values.gather(-1, best)[..., 0]
-            utility = gains.gather(-1, best)[..., 0]
-        else:
-            cost = (outcome.chance * values).sum(-1)
-            utility = (outcome.chance * (outcome.payment - values)).sum(-1)
+        cost = (outcome.chance * values).sum(-1)
+        utility = (outcome.chance * (outcome.payment - values)).sum(-1)
         if self.settings.cost_floor:
             cost = torch.maximum(cost, truth.values[..., 0])
         return utility, cost.detach() if self.settings.detach_cost else cost
@@ -143,9 +127,7 @@ class RegretNetTrainer(Trainer):
             ratio = ratio.clamp(max=self.settings.gain_cap)
         return ratio, counts
 
-    def _objective(
-        self, types: Types, truth: ReportTensors, soft: LevelOutcome
-    ) -> tuple[Tensor, Tensor]:
+    def _objective(self, types: Types, soft: LevelOutcome) -> tuple[Tensor, Tensor]:
         """The objective, and the mean error bound to report (minus the privacy sold for randomised
         nets).
 
@@ -157,19 +139,6 @@ class RegretNetTrainer(Trainer):
             weight = types.data_size / types.data_size.sum(1, keepdim=True)
             lost = -(weight * sold).sum(1).mean()
             return lost, lost
-        if isinstance(self.network, MenuNetwork):
-            # The deployed sale, with the slope of the smooth one.
-            hard = (
-                outcome_of(self.network, truth, deterministic=True).chance.float()
-                @ share
-                * types.privacy_budget
-            )
-            sold = torch.where(hard > 0, hard.detach() + sold - sold.detach(), sold.clamp(min=1e-3))
-            bound = error_bound_under(
-                self.rule, sold.double(), types.data_size.double(), error=self.noise
-            )
-            cut = bound.clamp(max=WORST * self.kappa / COORDINATE_KAPPA).mean()
-            return torch.log(bound).mean() + 0.5 * torch.log(cut), cut
         bound = error_bound_under(
             self.rule, sold.double(), types.data_size.double(), error=self.noise
         )
@@ -230,7 +199,7 @@ class RegretNetTrainer(Trainer):
         temperature: float,
     ) -> Tensor:
         """(K,) the utility of a misreport of one owner of each market."""
-        smooth = temperature if self.deterministic and self.settings.network == "paper" else None
+        smooth = temperature if self.deterministic else None
         outcome = outcome_of(
             self.network,
             with_misreport(truth, owner, misreport),

@@ -29,7 +29,7 @@ def random_misreports(
     size_lies: bool = True,
 ) -> MisreportTensors:
     """A random misreport of owner[k] in market k: another family or rate, a smaller budget, fewer
-    records (with `size_lies`), distorted levels.
+    records (with `size_lies`; down to a single one), distorted levels.
 
     A share `wild` of them raises the price from some level on by a large factor, even beyond the
     buyer's money.
@@ -44,8 +44,8 @@ def random_misreports(
     rate = rate * torch.exp(0.7 * torch.randn(len(owner), generator=generator))
     budget = torch.where(uniform() < 0.5, budget, budget * (0.1 + 0.9 * uniform()))
     if size_lies:
-        kept = uniform() < 0.7
-        size = torch.where(kept, size, (size * (0.1 + 0.9 * uniform())).floor().clamp(min=1))
+        part = torch.where(uniform() < 0.5, 0.1 + 0.9 * uniform(), size ** -uniform())
+        size = torch.where(uniform() < 0.7, size, (size * part).floor().clamp(min=1))
     values = Types(family, rate, budget, size, types.budget).truthful(levels).values
     crooked = torch.exp(0.5 * torch.randn(values.shape, generator=generator))
     values = torch.where(
@@ -74,7 +74,7 @@ def with_misreport(
         truth.data_size.clone(),
     )
     values[rows, owner], budget[rows, owner], size[rows, owner] = misreport
-    return ReportTensors(values, budget, size, truth.budget)
+    return truth._replace(values=values, privacy_budget=budget, data_size=size)
 
 
 def misreport_utility(

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from flmarket_sim.aggregation.market_error import COORDINATE_KAPPA
 from flmarket_sim.auctions.learned.level_outcome import ReportTensors
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.family_table import FAMILIES, STEP, family_of
@@ -50,7 +51,9 @@ class Types(NamedTuple):
     def truthful(self, levels: int) -> ReportTensors:
         share = torch.arange(1, levels + 1, dtype=self.rate.dtype) / levels
         values = self.value(self.privacy_budget[..., None] * share)
-        return ReportTensors(values, self.privacy_budget, self.data_size, self.budget)
+        kappa = torch.full_like(self.budget, COORDINATE_KAPPA)
+        columns = (self.privacy_budget, self.data_size, self.budget, kappa)
+        return ReportTensors(values, *columns, torch.zeros_like(kappa))
 
     def of_owner(self, owner: Tensor) -> Types:
         """The types (K,) of owner[k] of market k."""

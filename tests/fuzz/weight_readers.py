@@ -40,7 +40,12 @@ class SafetensorsReader:
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / f"weights é{self.suffix}"
-        facts = {"rule": "opt-aggr", "metrics": {"error": 0.5}, "scenario": "x"}
+        facts = {
+            "rule": "opt-aggr",
+            "largest_loss": 2.0,
+            "metrics": {"error": 0.5},
+            "scenario": "x",
+        }
         price = {
             "largest_loss": 2.0,
             "size": "certified",

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import flmarket_sim as fm
+from flmarket_sim.auctions.learned import weight_files
 from flmarket_sim.auctions.learned.paper_network import PaperNetwork
 from flmarket_sim.auctions.learned.weight_files import Learned
 from flmarket_sim.owners import valuation
@@ -186,9 +187,11 @@ def test_all_measures_are_numbers_for_the_networks_that_are_trained_here(markets
     np.testing.assert_array_equal(attack.as_published(1), attack.as_published(1))
 
 
-def test_a_metric_of_draws_finds_regret_where_nobody_lies(markets):
+def test_a_metric_of_draws_finds_regret_where_nobody_lies(markets, tmp_path):
     truth, budget = markets
-    auction = fm.auctions.create("regretnet")
+    torch.manual_seed(0)
+    weight_files.save(tmp_path / "w.safetensors", Learned(PaperNetwork(10, 1), "regretnet", False))
+    auction = fm.auctions.create("regretnet", weights=str(tmp_path / "w.safetensors"))
     chance, payment = auction.expected(truth.bids(1), budget)
     value, z = truth.value(truth.privacy_budget), chance[..., 1]
     # It differs by her value whether she sells, and only the luckier of two draws counts.

@@ -49,7 +49,7 @@ def test_exhaustive_search_of_small_markets_never_beats_it_by_one_per_cent(name,
             honest, best = best_of_all(name, truth, money, k, i)
             assert found.truthful_utility[k, i] == pytest.approx(honest, abs=1e-9 * money[k])
             gain = max(best - honest, 0.0)
-            assert found.gain[k, i] >= 0.99 * gain - 1e-9 * money[k], (
+            assert found.gain[k, i] >= 0.99 * gain - 1e-6 * money[k], (
                 f"market {k}, owner {i}: {gain}"
             )
 
@@ -63,7 +63,7 @@ def test_tables_with_a_jump_never_beat_it_by_one_per_cent(name):
         for i in range(3):
             best = best_two_step(auction, truth, money, k, i, 8)
             gain = max(best - found.truthful_utility[k, i], 0.0)
-            assert found.gain[k, i] >= 0.99 * gain - 1e-9 * money[k], (
+            assert found.gain[k, i] >= 0.99 * gain - 1e-6 * money[k], (
                 f"market {k}, owner {i}: {gain}"
             )
 

@@ -113,7 +113,7 @@ def test_learned_auctions_do_what_they_declare(name):
     """They promise nothing but what the contract asks: only that is tried here."""
     report = check_auction(name, markets=10, only=["draws", "batch", "expected", "budget_feasible"])
     assert report.verdict("budget_feasible", "any").held and report.verdict("expected").held
-    assert report.sizes == ((10,) if name != "dm-regretnet" else (1, 2, 3, 5, 10))
+    assert report.sizes == (1, 2, 3, 5, 10)
 
 
 def test_all_in_is_caught_by_the_claim_of_its_paper(all_in):

@@ -2,19 +2,22 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
 
 import flmarket_sim as fm
 from flmarket_sim import training
-from flmarket_sim.auctions.learned.level_outcome import outcome_of
+from flmarket_sim.aggregation.error_bound import error_bound_in
+from flmarket_sim.aggregation.market_error import error_of_kappa
+from flmarket_sim.aggregation.rule import weights_in
+from flmarket_sim.auctions.learned.menu_network import KAPPAS
 from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.scenario_file import build_scenario
-from flmarket_sim.training import regretnet_training
+from flmarket_sim.training.menu_training import NOT_SOLD, WORST, MenuTrainer, utility_of
 from flmarket_sim.training.training_misreports import (
     MisreportTensors,
-    misreport_utility,
     random_misreports,
     with_misreport,
 )
@@ -77,29 +80,66 @@ def test_training_lowers_the_error_and_holds_the_regret(tmp_path):
     history = pq.read_table(
         (tmp_path / "w.safetensors").with_suffix(".metrics.parquet")
     ).to_pylist()
-    assert (
-        history[-1]["error"] < 0.8 * history[0]["error"]
-        and history[-1]["regret"] < 0.3
-        and history[-1]["ir"] == 0
-    )
+    assert history[-1]["error"] < 0.8 * history[0]["error"] and history[-1]["regret"] < 0.1
 
 
 def test_the_truth_as_a_lie_is_worth_what_the_truth_is():
-    trainer = regretnet_training.RegretNetTrainer(
-        "dm-regretnet", MARKET, "opt-aggr", training.preset("fast", "dm-regretnet")
+    trainer = MenuTrainer(
+        "dm-regretnet", [MARKET], "opt-aggr", training.preset("fast", "dm-regretnet")
     )
-    types = trainer.sampler.draw(0, 50)
+    types = trainer.samplers[0].draw(0, 50)
     truth = types.truthful(8)
-    owner = torch.arange(50) % 4
-    rows = torch.arange(50)
-    lie = MisreportTensors(
-        truth.values[rows, owner], truth.privacy_budget[rows, owner], truth.data_size[rows, owner]
+    rows, owner = torch.arange(50), torch.arange(50) % 4
+    honest = MisreportTensors(*(column[rows, owner] for column in truth[:3]))
+    with torch.no_grad():
+        menus = trainer.network(*with_misreport(truth, owner, honest))
+    utility, cost = utility_of(menus, types, owner, honest)
+    level = menus.level[rows, owner]
+    for k in range(50):
+        m, i = int(level[k]), int(owner[k])
+        paid = float(menus.payment[k, i, m - 1]) if m else 0.0
+        worth = float(truth.values[k, i, m - 1]) if m else 0.0
+        assert float(cost[k]) == pytest.approx(worth, rel=1e-4)
+        assert float(utility[k]) == pytest.approx(paid - worth, rel=1e-3, abs=1e-3)
+
+
+def test_markets_of_a_training_have_every_regime_and_both_rules():
+    trainer = MenuTrainer(
+        "dm-regretnet", [MARKET], "opt-aggr", training.preset("fast", "dm-regretnet")
     )
-    outcome = outcome_of(trainer.network, with_misreport(truth, owner, lie), deterministic=True)
-    honest, _ = trainer._utility(truth, outcome_of(trainer.network, truth, deterministic=True))
-    assert misreport_utility(types, owner, lie, outcome).tolist() == pytest.approx(
-        honest[rows, owner].tolist(), rel=1e-4, abs=1e-3
+    _, kappa, by_size = trainer.draw()
+    low, high = KAPPAS
+    assert float(kappa.min()) == low and float(kappa.max()) <= high
+    paper, near = (kappa == 8.0), (kappa > 3000.0) & (kappa < 8000.0)
+    assert 0.3 < float(paper.float().mean()) < 0.5 and 0.25 < float(near.float().mean()) < 0.5
+    assert 0.25 < float(by_size.mean()) < 0.45
+
+
+def test_the_objective_counts_the_error_of_the_markets_regime():
+    """Against the error bound in numpy, market by market."""
+    trainer = MenuTrainer(
+        "dm-regretnet", [MARKET], "opt-aggr", training.preset("fast", "dm-regretnet")
     )
+    types, kappa, by_size = trainer.draw()
+    truth = types.truthful(8)._replace(kappa=kappa, by_size=by_size)
+    menus = trainer.network(*truth)
+    sold = (menus.share * types.privacy_budget).double().numpy()
+    size = types.data_size.double().numpy()
+    ratios = []
+    for k in range(len(kappa)):
+        error, row = error_of_kappa(float(kappa[k])), slice(k, k + 1)
+        rule = fm.aggregation.create("convl-aggr" if by_size[k] else "opt-aggr")
+        bought = sold[row] if by_size[k] else np.where(sold[row] > 0, sold[row], NOT_SOLD)
+        bounds = []
+        for loss, how in (
+            (bought, rule),
+            (types.privacy_budget[row].double().numpy(), fm.aggregation.create("opt-aggr")),
+        ):
+            weights = weights_in(how, loss, size[row], error)
+            bounds.append(error_bound_in(error, weights, loss, size[row]).total[0])
+        ratios.append(min(bounds[0] / bounds[1], WORST))
+    _, reported = trainer._objective(types, truth, menus)
+    assert float(reported) == pytest.approx(np.mean(ratios), rel=1e-4)
 
 
 def test_lies_stay_within_what_an_owner_has():
@@ -129,8 +169,6 @@ def test_what_cannot_be_trained_is_refused(tmp_path):
         ("regretnet", "var-opt", "knows the rules"),
     ):
         with pytest.raises(InputError, match=message):
-            regretnet_training.RegretNetTrainer(
-                mechanism, MARKET, rule, training.preset("fast", "regretnet")
-            )
+            MenuTrainer(mechanism, [MARKET], rule, training.preset("fast", "regretnet"))
     with pytest.raises(InputError, match="no preset"):
         training.preset("slow", "regretnet")

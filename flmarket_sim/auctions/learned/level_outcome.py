@@ -7,17 +7,26 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from flmarket_sim.auctions.learned.menu_network import MenuNetwork
+from flmarket_sim.auctions.learned.menu_network import MenuNetwork, Menus
 from flmarket_sim.auctions.learned.paper_network import PaperNetwork
 
 
 class ReportTensors(NamedTuple):
-    """A network's input: values (K, n, M) in money, budgets and sizes (K, n), money (K,)."""
+    """A network's input: values (K, n, M) in money, budgets and sizes (K, n), the others (K,).
+
+    budget   the buyer's money
+    kappa    the regime of the market, which menus depend on
+    by_size  1 where weights are in proportion to sizes (convl-aggr), 0 where they are optimal
+
+    The paper's networks do not read the last two.
+    """
 
     values: Tensor
     privacy_budget: Tensor
     data_size: Tensor
     budget: Tensor
+    kappa: Tensor
+    by_size: Tensor
 
 
 class LevelOutcome(NamedTuple):
@@ -39,18 +48,11 @@ def outcome_of(
     argmax; paper, section V)."""
     if isinstance(network, MenuNetwork):
         reports = within_means(reports)
-        menu = network(*(report.float() for report in reports))
-        if (
-            temperature is None
-        ):  # deployed: in double precision, so that rounding neither overspends nor underpays
-            menu = menu.double()
-            menu = (
-                menu
-                * (reports.budget.double() / menu[..., -1].sum(1)).clamp(max=1.0)[:, None, None]
-            )
-        return _favourite(menu, reports.values.to(menu.dtype), temperature)
+        if deterministic:
+            return _of_menus(network(*reports), reports, temperature)
+        return _of_lots(network, reports)
     assert isinstance(network, PaperNetwork)
-    allocation, payment = network(*(report.float() for report in reports))
+    allocation, payment = network(*(report.float() for report in reports[:4]))
     chance = torch.softmax(allocation, dim=-1).roll(1, dims=-1)
     if deterministic:
         if not keeps_zero:
@@ -71,13 +73,26 @@ def within_means(reports: ReportTensors) -> ReportTensors:
     return reports._replace(values=torch.minimum(reports.values, reports.budget[:, None, None]))
 
 
-def _favourite(menu: Tensor, values: Tensor, temperature: float | None) -> LevelOutcome:
-    """Each owner's best level of her menu by her own report; ties go to the larger sale."""
-    payment = torch.cat([torch.zeros_like(menu[..., :1]), menu], dim=-1)
-    utility = payment - torch.cat([torch.zeros_like(values[..., :1]), values], dim=-1)
+def _of_lots(network: MenuNetwork, reports: ReportTensors) -> LevelOutcome:
+    """The mean over both sides of the coin: chances, and payments given the level."""
+    markets = len(reports.budget)
+    sides = [
+        _of_menus(network(*reports, None, torch.full((markets,), upwards)), reports, None)
+        for upwards in (False, True)
+    ]
+    chance = (sides[0].chance + sides[1].chance) / 2
+    paid = (sides[0].chance * sides[0].payment + sides[1].chance * sides[1].payment) / 2
+    offered = (sides[0].payment + sides[1].payment) / 2
+    taken = chance > 0
+    return LevelOutcome(chance, torch.where(taken, paid / torch.where(taken, chance, 1.0), offered))
+
+
+def _of_menus(menus: Menus, reports: ReportTensors, temperature: float | None) -> LevelOutcome:
+    """The favourites, or soft choices from the same menus."""
+    payment = nn.functional.pad(menus.payment, (1, 0))
     if temperature is None:
-        best = utility.shape[-1] - 1 - utility.flip(-1).argmax(-1)
-        chance = torch.zeros(utility.shape, dtype=torch.float32).scatter_(-1, best[..., None], 1.0)
+        chance = nn.functional.one_hot(menus.level, payment.shape[-1]).to(torch.float32)
         return LevelOutcome(chance, payment)
+    utility = payment - nn.functional.pad(reports.values, (1, 0))
     scale = payment[..., -1:].detach().clamp(min=1e-9)
     return LevelOutcome(torch.softmax(utility / scale / temperature, dim=-1), payment)

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from copy import copy
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
+from flmarket_sim.aggregation.market_error import MarketError
+from flmarket_sim.auctions.auction import Auction, Floats, Outcome, check_budget
 from flmarket_sim.auctions.learned.regime import kappa_of
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.bids import BidBatch
+from flmarket_sim.threads import one_torch_thread
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from flmarket_sim.auctions.learned.level_outcome import ReportTensors
+    from flmarket_sim.auctions.learned.menu_network import Menus
     from flmarket_sim.auctions.learned.weight_files import Learned
 
 CHUNK = 1024  # markets in one pass of the network
-SLACK = 2e-6
-TIE = 1e-6  # of an owner's largest payment: smaller differences of utility are rounding
 
 
 class _LearnedAuction:
@@ -31,22 +33,42 @@ class _LearnedAuction:
     guarantees = {"truthful": "none", "individually_rational": "none", "budget_feasible": "any"}
 
     def __init__(
-        self, weights: str = "paper-iid", rule: Literal["opt-aggr", "convl-aggr"] = "opt-aggr"
+        self, weights: str = "general", rule: Literal["opt-aggr", "convl-aggr"] = "opt-aggr"
     ) -> None:
         from flmarket_sim.auctions.learned import weight_files
 
         self.learned: Learned = weight_files.load(weights, self.name, rule)
         self.trained_kappa = kappa_of(self.learned.facts)
         self._level_count = int(self.learned.network.levels)  # type: ignore[arg-type]
+        self.by_size = float(rule == "convl-aggr")
+        self._offers_menus = self.learned.network.kind != "paper"
+        self.certified = (
+            ("data_size",) if self._offers_menus else ()
+        )  # parts of a report that the broker has checked
+
+    def in_market(self, error: MarketError) -> Auction:
+        """Menus depend on the market's kappa; the paper's networks do not know it."""
+        if not self._offers_menus:
+            return self
+        from flmarket_sim.auctions.learned.menu_network import KAPPAS
+
+        low, high = KAPPAS
+        there = copy(self)
+        there.trained_kappa = min(max(error.kappa, low), high)
+        return there
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         """One draw; deterministic auctions draw nothing."""
-        lots = None if self.learned.deterministic else rng.random(bids.shape)
         share, paid = np.empty(bids.shape), np.empty(bids.shape)
-        if self.learned.network.kind == "menu":
-            for rows, _, favourite, price in self._favourites(bids, budget):
-                share[rows], paid[rows] = favourite / self._level_count, price
+        if self._offers_menus:
+            lot = None if self.learned.deterministic else rng.random(len(share))
+            for rows, menus in self._menus(bids, budget, lot):
+                level = menus.level[..., None]
+                share[rows] = menus.level.numpy() / self._level_count
+                chosen = menus.payment.gather(-1, (level - 1).clamp(min=0)) * (level > 0)
+                paid[rows] = chosen[..., 0].numpy()
             return Outcome(bids.privacy_budget * share, paid)
+        lots = None if self.learned.deterministic else rng.random(bids.shape)
         for rows, chance, payment in self._chunks(bids, budget):
             if lots is None:
                 level = chance.argmax(-1)
@@ -62,13 +84,6 @@ class _LearnedAuction:
 
     def expected(self, bids: BidBatch, budget: Floats) -> tuple[Floats, Floats]:
         """(K, n, M + 1) chance and payment of every level, "nothing" first."""
-        if self.learned.network.kind == "menu":
-            chance, payment = (np.zeros((*bids.shape, self._level_count + 1)) for _ in range(2))
-            for rows, menu, level, paid in self._favourites(bids, budget):
-                payment[rows, :, 1:] = menu
-                np.put_along_axis(payment[rows], level[..., None], paid[..., None], axis=2)
-                np.put_along_axis(chance[rows], level[..., None], 1.0, axis=2)
-            return chance, payment
         parts = [(z.double().numpy(), p.double().numpy()) for _, z, p in self._chunks(bids, budget)]
         return np.concatenate([part[0] for part in parts]), np.concatenate(
             [part[1] for part in parts]
@@ -89,7 +104,12 @@ class _LearnedAuction:
 
         at_levels = _interpolation(values.shape[-1], self._level_count)
         reports = ReportTensors(
-            values @ torch.from_numpy(at_levels).to(values.dtype), privacy_budget, data_size, budget
+            values @ torch.from_numpy(at_levels).to(values.dtype),
+            privacy_budget,
+            data_size,
+            budget,
+            torch.full_like(budget, self.trained_kappa),
+            torch.full_like(budget, self.by_size),
         )
         learned = self.learned
         outcome = outcome_of(
@@ -101,39 +121,23 @@ class _LearnedAuction:
         )
         return outcome.chance, outcome.payment
 
-    def _favourites(
-        self, bids: BidBatch, budget: Floats
-    ) -> Iterator[tuple[slice, Floats, NDArray[np.int64], Floats]]:
-        """Menus (k, n, M), favourite levels (0: nothing) and their payments, for some markets at a
-        time.
+    def _menus(
+        self, bids: BidBatch, budget: Floats, lot: Floats | None
+    ) -> Iterator[tuple[slice, Menus]]:
+        """Menus and favourites, for some markets at a time; a lot (K,) is the coin.
 
-        The network computes in single precision. So menus are reduced by `SLACK`, which keeps sums
-        within the budget, and no payment is below the reported value to the last bit.
+        Money is counted in double precision, so that rounding neither overspends nor underpays.
         """
         import torch
 
         money = check_budget(bids, budget)
-        network = self.learned.network
         values = np.minimum(
             bids.at_levels(self._level_count), money[:, None, None]
         )  # see level_outcome.within_means
-        with torch.inference_mode():
-            for rows, exact in _batches(values, bids, money):
-                reports = [report.float() for report in exact]
-                menu = network(*reports).mul_(1.0 - SLACK)
-                utility = menu - reports[0]
-                best = utility.amax(-1, keepdim=True)
-                tie = (utility >= best - TIE * menu[..., -1:]) & ((utility >= 0) | (best < 0))
-                favourite = (
-                    tie.shape[-1] - 1 - tie.flip(-1).int().argmax(-1)
-                )  # of levels alike to rounding, the largest
-                paid = menu.gather(-1, favourite[..., None])[..., 0].double().numpy()
-                value = np.take_along_axis(values[rows], favourite.numpy()[..., None], axis=2)[
-                    ..., 0
-                ]
-                sells = best[..., 0].numpy() >= 0
-                level = np.where(sells, favourite.numpy() + 1, 0)
-                yield rows, menu.numpy(), level, np.where(sells, np.maximum(paid, value), 0.0)
+        with torch.inference_mode(), one_torch_thread():
+            for rows, reports in self._batches(values, bids, money):
+                upwards = None if lot is None else torch_from(lot[rows] < 0.5)
+                yield rows, self.learned.network(*reports, None, upwards)
 
     def _chunks(self, bids: BidBatch, budget: Floats) -> Iterator[tuple[slice, Tensor, Tensor]]:
         """Chances and payments, for some thousand markets at a time."""
@@ -143,7 +147,7 @@ class _LearnedAuction:
 
         money = check_budget(bids, budget)
         network, learned = self.learned.network, self.learned
-        n = int(network.n)  # type: ignore[arg-type]
+        n = int(network.n)  # type: ignore[arg-type]  # 0: any number
         if n and bids.shape[1] != n:
             raise InputError(
                 f"auction {self.name!r}: these weights were trained for {n} bidders, "
@@ -151,7 +155,7 @@ class _LearnedAuction:
             )
         values = bids.at_levels(self._level_count)
         with torch.inference_mode():
-            for rows, reports in _batches(values, bids, money):
+            for rows, reports in self._batches(values, bids, money):
                 outcome = outcome_of(
                     network,
                     reports,
@@ -160,17 +164,17 @@ class _LearnedAuction:
                 )
                 yield rows, outcome.chance, outcome.payment
 
+    def _batches(
+        self, values: Floats, bids: BidBatch, money: Floats
+    ) -> Iterator[tuple[slice, ReportTensors]]:
+        """Reports with these values as tensors, for CHUNK markets at a time."""
+        from flmarket_sim.auctions.learned.level_outcome import ReportTensors
 
-def _batches(
-    values: Floats, bids: BidBatch, money: Floats
-) -> Iterator[tuple[slice, ReportTensors]]:
-    """Reports with these values as tensors, for CHUNK markets at a time."""
-    from flmarket_sim.auctions.learned.level_outcome import ReportTensors
-
-    for begin in range(0, len(values), CHUNK):
-        rows = slice(begin, begin + CHUNK)
-        columns = (values, bids.privacy_budget, bids.data_size, money)
-        yield rows, ReportTensors(*(torch_from(column[rows]) for column in columns))
+        kappa, by_size = (np.full(len(money), x) for x in (self.trained_kappa, self.by_size))
+        for begin in range(0, len(values), CHUNK):
+            rows = slice(begin, begin + CHUNK)
+            columns = (values, bids.privacy_budget, bids.data_size, money, kappa, by_size)
+            yield rows, ReportTensors(*(torch_from(column[rows]) for column in columns))
 
 
 def _interpolation(reported: int, levels: int) -> Floats:
@@ -182,14 +186,14 @@ def _interpolation(reported: int, levels: int) -> Floats:
     )
 
 
-def torch_from(array: Floats) -> Tensor:
+def torch_from(array: NDArray[Any]) -> Tensor:
     import torch
 
     return torch.from_numpy(np.ascontiguousarray(array))
 
 
 class RegretNet(_LearnedAuction):
-    """RegretNet, budget-feasible: sells a whole privacy budget or nothing, by lot (M = 1)."""
+    """RegretNet, budget-feasible: buys a whole privacy budget or nothing, by lot (M = 1)."""
 
     name = "regretnet"
 

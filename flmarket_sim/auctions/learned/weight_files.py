@@ -39,9 +39,9 @@ class Learned:
 
 
 def shipped(mechanism: str, rule: str) -> dict[str, Path]:
-    """Shipped weights by name, for a mechanism and a rule (the randomised nets have no rule)."""
-    variants = mechanism == "dm-regretnet" or (mechanism, rule) == ("seq-price", "reported")
-    end = f".{mechanism}.{rule}.safetensors" if variants else f".{mechanism}.safetensors"
+    """Shipped weights by name, for a mechanism and a variant of it (for seq-price, its `size`)."""
+    variant = (mechanism, rule) == ("seq-price", "reported")
+    end = f".{mechanism}.{rule}.safetensors" if variant else f".{mechanism}.safetensors"
     return {path.name.removesuffix(end): path for path in sorted(SHIPPED.glob(f"*{end}"))}
 
 
@@ -178,37 +178,33 @@ def _build(facts: dict[str, Any], state: dict[str, torch.Tensor]) -> nn.Module:
         int(facts["hidden"]),
     )
     _check_tensors(state, hidden, n * levels if kind == "paper" else levels)
-    if kind == "menu":
-        return MenuNetwork(levels, hidden)
+    if kind == "menu-in-turn":
+        return MenuNetwork(levels, hidden, _positive(facts, "largest_loss"))
     if kind == "paper":
         return PaperNetwork(n, levels, hidden)
     if kind == "price-table":
         return _price_table(facts, levels)
     if kind == "price":
-        typical = float(facts["typical_size"]), float(facts.get("typical_price", 1.0))
-        if not all(
-            math.isfinite(number) and number > 0
-            for number in (*typical, float(facts["largest_loss"]))
-        ):
-            raise ValueError(
-                "typical_size, typical_price and largest_loss must be finite and positive"
-            )
-        return PriceNetwork(
-            levels,
-            hidden,
-            float(facts["largest_loss"]),
-            str(facts["size"]),
-            *typical,
-            secrets=int(facts["secrets"]),
+        typical = (
+            _positive(facts, "typical_size"),
+            _positive({"typical_price": 1.0} | facts, "typical_price"),
         )
+        largest = _positive(facts, "largest_loss")
+        secrets = int(facts["secrets"])
+        return PriceNetwork(levels, hidden, largest, str(facts["size"]), *typical, secrets)
     raise ValueError(f"unknown network {kind!r}")
 
 
 def _price_table(facts: dict[str, Any], levels: int) -> PriceTable:
-    scales = float(facts["largest_loss"]), float(facts["typical_price"])
-    if not all(math.isfinite(number) and number > 0 for number in scales):
-        raise ValueError("largest_loss and typical_price must be finite and positive")
+    scales = _positive(facts, "largest_loss"), _positive(facts, "typical_price")
     sells = str(facts["sells"])
     if sells not in ("all", "part"):
         raise ValueError(f"it sells {sells!r} records, neither 'all' nor a 'part'")
     return PriceTable(levels, *scales, sells)
+
+
+def _positive(facts: dict[str, Any], name: str) -> float:
+    number = float(facts[name])
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"{name} must be finite and positive")
+    return number

@@ -9,12 +9,12 @@ import flmarket_sim as fm
 from flmarket_sim import training
 from flmarket_sim.aggregation.market_error import coordinate_error, error_of_kappa
 from flmarket_sim.auctions.learned import weight_files
+from flmarket_sim.auctions.learned.paper_network import PaperNetwork
 from flmarket_sim.auctions.learned.regime import Trained, regime_note
 from flmarket_sim.errors import InputError
 from tests.support.command_line import flmarket
 from tests.support.paths import ROOT
 
-LEARNED = ("regretnet", "m-regretnet", "dm-regretnet", "seq-price")
 MARKET = """
 [owners]
 count = 40
@@ -32,9 +32,15 @@ error = "{error}"
 """
 
 
-@pytest.mark.parametrize("name", LEARNED)
-def test_weights_that_say_nothing_were_trained_for_the_papers_error(name):
-    auction = fm.auctions.create(name)
+def papers_network(tmp_path):
+    path = tmp_path / "w.safetensors"
+    weight_files.save(path, weight_files.Learned(PaperNetwork(3, 1), "regretnet", False))
+    return fm.auctions.create("regretnet", weights=str(path))
+
+
+@pytest.mark.parametrize("name", ["regretnet", "seq-price"])
+def test_weights_that_say_nothing_were_trained_for_the_papers_error(name, tmp_path):
+    auction = papers_network(tmp_path) if name == "regretnet" else fm.auctions.create(name)
     assert isinstance(auction, Trained) and auction.trained_kappa == 8.0
     for near in (coordinate_error(3.0), error_of_kappa(4.0), error_of_kappa(16.0)):
         assert regime_note(auction, near) is None

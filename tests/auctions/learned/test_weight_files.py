@@ -75,7 +75,7 @@ def test_a_checkpoint_with_anything_but_tensors_and_plain_data_is_refused(tmp_pa
 def test_saved_weights_come_back_and_decide_alike(tmp_path, network):
     weight_files.save(
         tmp_path / "w.safetensors",
-        Learned(network, "dm-regretnet", True, facts={"rule": "opt-aggr"}),
+        Learned(network, "dm-regretnet", True, facts={"rule": "opt-aggr", "largest_loss": 2.0}),
     )
     auction = fm.auctions.create("dm-regretnet", weights=str(tmp_path / "w.safetensors"))
     assert auction.learned.facts["rule"] == "opt-aggr"
@@ -94,5 +94,5 @@ def test_weights_of_another_mechanism_or_number_of_bidders_are_refused(tmp_path)
 
 
 def test_unknown_weights_are_named_with_those_there_are():
-    with pytest.raises(InputError, match=r"no weights 'paper-idd'.*paper-iid"):
+    with pytest.raises(InputError, match=r"no weights 'paper-idd'.*general"):
         fm.auctions.create("dm-regretnet", weights="paper-idd")

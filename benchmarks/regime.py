@@ -21,15 +21,19 @@ MARKETS, SEED, FACTOR = 200, 2, 0.3
 KAPPAS = (8.0, 80.0, 800.0, 4920.0)  # 4920 is Laplace noise on the 615 coordinates of NSL-KDD
 
 
-def mechanisms(market: str, error: MarketError) -> dict[str, fm.auctions.Auction]:
+def mechanisms(error: MarketError) -> dict[str, fm.auctions.Auction]:
     """The auctions of the table, set for the market."""
     made = {
         f"{name}, {value}": fm.auctions.create(name, value=value)
         for name in ("all-in-critical", "proportional-share")
         for value in ("records-loss", "precision")
     }
-    made["seq-price for kappa = 8"] = fm.auctions.create("seq-price", weights=f"paper-{market}")
-    return {name: fm.auctions.auction_in(auction, error) for name, auction in made.items()}
+    told = {name: fm.auctions.auction_in(auction, error) for name, auction in made.items()}
+    seq_price = fm.auctions.create("seq-price")  # without being told it decides for kappa = 8
+    return told | {
+        "seq-price for kappa = 8": seq_price,
+        "seq-price": fm.auctions.auction_in(seq_price, error),
+    }
 
 
 def row(market: str, kappa: float) -> str:
@@ -41,7 +45,7 @@ def row(market: str, kappa: float) -> str:
     small = truth.data_size <= np.median(truth.data_size, axis=1, keepdims=True)
     sold = np.where(small, best.privacy_loss, 0.0).sum() / best.privacy_loss.sum()
     cells = [f"{sold:.0%}"]
-    for auction in mechanisms(market, error).values():
+    for auction in mechanisms(error).values():
         loss = auction.decide(truth.bids(), money, np.random.default_rng(SEED)).privacy_loss
         weights = weights_in(fm.aggregation.create("opt-aggr"), loss, truth.data_size, error)
         bound = error_bound_in(error, weights, loss, truth.data_size).total
@@ -51,7 +55,7 @@ def row(market: str, kappa: float) -> str:
 
 
 def main() -> None:
-    heads = ["market", "kappa", "sold by the smaller half", *mechanisms("iid", error_of_kappa(8.0))]
+    heads = ["market", "kappa", "sold by the smaller half", *mechanisms(error_of_kappa(8.0))]
     print(f"## Who is worth buying, {MARKETS} markets a line, budget factor {FACTOR:g}\n")
     print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
     for market in ("iid", "noniid"):

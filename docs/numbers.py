@@ -36,7 +36,7 @@ MARKETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "non-IID, PrivUnit": ("noniid", WHOLE),
 }
 PUBLISHED_FILES = {"IID": "dm-reg_opt_nslkdd_iid.pt", "non-IID": "dm-reg_opt_nslkdd_niid.pt"}
-PROFILES, PROBED, SEED = 2000, 60, 0
+PROFILES, PROBED, FLOOR, SEED = 2000, 60, 400, 0
 OTHERS = ("all-in-critical", "all-in", "proportional-share")
 OURS = ("dm-regretnet", "m-regretnet", "regretnet")
 PUBLISHED = "DM-RegretNet, published weights"
@@ -53,8 +53,8 @@ def measured(market: str, authors: Path, workers: int, store: FileStore) -> list
     names = {name: f"{name} (ours)" for name in OURS}
     if market in PUBLISHED_FILES:
         names[f"dm-regretnet@{authors / PUBLISHED_FILES[market]}"] = PUBLISHED
-    names |= {f"seq-price@paper-{part}": "seq-price"} | {name: name for name in OTHERS}
-    tasks = evaluation_tasks(list(names), scenario, None, PROFILES, "opt-aggr", PROBED, SEED)
+    names |= {name: name for name in ("seq-price", *OTHERS)}
+    tasks = evaluation_tasks(list(names), scenario, None, PROFILES, "opt-aggr", PROBED, SEED, FLOOR)
     results = results_of(
         tasks,
         evaluate,
@@ -72,18 +72,20 @@ def measured(market: str, authors: Path, workers: int, store: FileStore) -> list
 def table(market: str) -> str:
     """The table of one market in Markdown."""
     lines = [
-        f"| {market} | error bound | / first-best | IR violation | regret |",
-        "|---|---|---|---|---|",
+        f"| {market} | error bound | / first-best | / floor | IR violation | regret |",
+        "|---|---|---|---|---|---|",
     ]
     for row in page_numbers.rows("learned", market=market):
-        error, regret = (
+        error, floor, regret = (
             f"{row[mean]:.{digits}f} [{row[low]:.{digits}f}, {row[high]:.{digits}f}]"
             for mean, low, high, digits in (
                 ("error_bound", "error_low", "error_high", 2),
+                ("over_floor", "over_floor_low", "over_floor_high", 2),
                 ("regret", "regret_low", "regret_high", 3),
             )
         )
-        cells = (row["auction"], error, f"{row['ratio']:.2f}", f"{row['ir_violation']:.3f}", regret)
+        ratio, shortfall = f"{row['ratio']:.2f}", f"{row['ir_violation']:.3f}"
+        cells = (row["auction"], error, ratio, floor, shortfall, regret)
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -16,10 +16,9 @@ from flmarket_sim.paper.published_files import FILES, instance_names, located
 from flmarket_sim.scenario.model import Plugin, Scenario
 from flmarket_sim.scenario.part import Part
 
-BY_MARKET = ("seq-price",)  # with weights for each market
 TOLD_THE_RULE = ("regretnet", "m-regretnet", "dm-regretnet")
 BY_RULE = ("dm-regretnet",)  # published for one aggregation rule or the other
-GENERAL = "general"  # the weights of those that have one set for all markets
+GENERAL = "general"  # the weights of all learned auctions: one set for all markets
 PUBLISHED = "published-"  # prefix of a learned auction with the weights that the authors published
 
 
@@ -27,15 +26,12 @@ class PaperMarket(Part):
     """One market of the paper.
 
     partition    how records are dealt out to owners
-    weights      name of the weights that this package trained for the market, for auctions that
-                 have some for each market
     published    the market's part of the authors' file names; None if there are no such files
     tested_on    another partition, on which the published IR violations come out better
     """
 
     name: str = Field(min_length=1)
     partition: Plugin
-    weights: str = Field(min_length=1)
     published: str | None = Field(None, min_length=1)
     tested_on: Plugin | None = None
 
@@ -59,8 +55,8 @@ class PaperMarket(Part):
                     f"and {rule!r}"
                 )
             return {"name": plain, "weights": str(path)}
-        if name in BY_MARKET:
-            return {"name": name, "weights": self.weights}
+        if name == "seq-price":
+            return {"name": name, "weights": GENERAL}
         if name in TOLD_THE_RULE:
             return {"name": name, "weights": GENERAL, "rule": rule}
         return {"name": name}

@@ -133,7 +133,7 @@ def test_a_market_without_learning_has_at_least_one_coordinate():
 
 
 def test_a_market_of_the_paper_keeps_the_error_under_every_rule():
-    market = PaperMarket(name="iid", partition=Plugin(name="iid"), weights="paper-iid")
+    market = PaperMarket(name="iid", partition=Plugin(name="iid"))
     for kind in ("coordinate", "vector"):
         changed = market.of(scenario(aggregation__error=kind), aggregation={"name": "convl-aggr"})
         assert (changed.aggregation.name, changed.aggregation.error) == ("convl-aggr", kind)

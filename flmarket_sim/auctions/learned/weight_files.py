@@ -59,7 +59,7 @@ def weights_file(weights: str | Path, mechanism: str, rule: str) -> Path:
 
 
 def load(weights: str | Path, mechanism: str, rule: str) -> Learned:
-    """Weights by name (`paper-iid`), or from a file: .safetensors of ours or .pt of the authors."""
+    """Weights by name (`general`), or from a file: .safetensors of ours or .pt of the authors."""
     path = weights_file(weights, mechanism, rule)
     learned = load_pt(path) if path.suffix == ".pt" else load_safetensors(path)
     if learned.mechanism != mechanism:

@@ -36,6 +36,9 @@ def train(
     also: Annotated[
         list[Path] | None, typer.Option(help="Further markets to train for (not with paper).")
     ] = None,
+    start: Annotated[
+        Path | None, typer.Option(help="Weights of the same shape to begin with.")
+    ] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(help="Change a setting of the preset, e.g. gradient_clip=1.0 (repeatable)."),
@@ -82,6 +85,7 @@ def train(
                 levels=levels,
                 size=size,
                 also=[load_scenario(path, overrides or ()) for path in also or ()],
+                start=start,
                 progress=report,
             )
     except KeyboardInterrupt:

@@ -54,13 +54,14 @@ def train(
     levels: int | None = None,
     size: str = "certified",
     also: Sequence[Scenario] = (),
+    start: Path | None = None,
     progress: Progress | None = None,
 ) -> Learned:
     """Trains a mechanism for a scenario's market into `out` (.safetensors), with metrics beside it.
 
     A training that was interrupted continues from its last epoch. `size` is an option of seq-price.
     All trainings but the preset paper take further markets (`also`), in turn. Menus are trained for
-    both rules at once.
+    both rules at once. `start` names weights of a network of the same shape to begin with.
     """
     trainer: Trainer
     if isinstance(settings, SeqPriceSettings):
@@ -75,6 +76,8 @@ def train(
         raise InputError("--also is not for the preset paper")
     else:
         trainer = RegretNetTrainer(mechanism, scenario, rule, settings, seed, levels)
+    if start is not None:
+        trainer.begin_with(start)
     run_epochs(trainer, out, progress)
     return finish(trainer, out)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import asdict
@@ -70,6 +71,21 @@ class Trainer:
             self.network: Any = make()
         kind = torch.optim.Adam if optimiser == "adam" else torch.optim.SGD
         self.optimiser = kind(self.network.parameters(), self.settings.learning_rate)
+
+    def begin_with(self, weights: Path) -> None:
+        """Takes over the weights of a file, whose network must have the same shape."""
+        learned = weight_files.load_safetensors(weights)
+        shapes = [
+            {name: tensor.shape for name, tensor in network.state_dict().items()}
+            for network in (learned.network, self.network)
+        ]
+        if learned.mechanism != self.mechanism or shapes[0] != shapes[1]:
+            raise InputError(
+                f"{weights} cannot be begun with: it has the weights of {learned.mechanism!r}, or "
+                "of a network of another shape"
+            )
+        self.network.load_state_dict(learned.network.state_dict())
+        self.facts["start_sha256"] = hashlib.sha256(weights.read_bytes()).hexdigest()
 
     def advance(self) -> dict[str, float]:
         """Takes one step, and returns its metrics."""

@@ -50,8 +50,8 @@ class SeqPriceSettings:
     temperature  of the soft choice, relative to the highest payment on the menu: first and last
     mixed        chance that a step has another number of bidders than the scenario
     spread       a common factor in [1 / spread, spread] for the rates of a market, whose families
-                 become a random mix with step owners (1: the scenario's own prior), in half of the
-                 steps
+                 become a random mix with step owners (1: the scenario's own prior)
+    widened      chance that a step has this wider prior
     kappas       lowest and highest kappa of the markets; four of them in every step, each with one
                  chance in three the lowest. None: the kappa of the scenario. Trainings take V =
                  kappa / e^2
@@ -67,6 +67,7 @@ class SeqPriceSettings:
     temperature: tuple[float, float] = (0.1, 0.003)
     mixed: float = 0.5
     spread: float = 1.0
+    widened: float = 0.5
     kappas: tuple[float, float] | None = None
     reveal: tuple[Literal["families", "budgets"], ...] = ()
     steps_per_epoch: int = 100
@@ -188,7 +189,7 @@ class SeqPriceTrainer(Trainer):
             money = money * np.where(known, public.total_value(), truth.total_value())
         columns = (truth.family, truth.rate, truth.privacy_budget, truth.data_size, money)
         types = Types(*(torch.from_numpy(np.asarray(column, np.float32)) for column in columns))
-        home = self.settings.spread == 1.0 or rng.random() < 0.5
+        home = self.settings.spread == 1.0 or rng.random() >= self.settings.widened
         return types if home else self._widened(types, scenario, rng)
 
     def _widened(self, types: Types, scenario: Scenario, rng: np.random.Generator) -> Types:

@@ -75,52 +75,44 @@ class NearTheFloor:
     profiles: Count = 2000
 
     def tasks(self, scenario: Scenario) -> list[Work]:
+        """Yardsticks for some markets at a time, and every auction for all of them."""
+        parts: list[Work] = [{"first": first} for first in range(0, self.profiles, MARKETS_A_TASK)]
+        parts += [{"auction": name} for name in self.auctions]
         return [
-            {
-                "kappa": kappa,
-                "auctions": list(self.auctions),
-                "profiles": self.profiles,
-                "first": first,
-            }
+            {"kappa": kappa, "profiles": self.profiles} | part
             for kappa in self.kappas
-            for first in range(0, self.profiles, MARKETS_A_TASK)
+            for part in parts
         ]
 
     @staticmethod
     def measure(scenario: Scenario, work: Work) -> list[Row]:
         """One row for each market."""
         truth, factor = draw_markets(scenario, work["profiles"], None, scenario.seed)
-        rows = slice(work["first"], work["first"] + MARKETS_A_TASK)
-        truth, factor = truth.take(rows), factor[rows]
-        prior, error = rate_prior(scenario), _error_of(work["kappa"])
-        budget = public_budget(truth, factor, prior)
-        always = second_best(truth, budget, prior, error, prove=True, seed=scenario.seed)
-        some = slice(None, None, AVERAGED)
-        average = np.full(len(factor), np.nan)
-        average[some] = second_best(
-            truth.take(some), budget[some], prior, error, holds="on average", seed=scenario.seed
-        ).floor
-        columns = {
-            "factor": factor,
-            "population": truth.population,
-            "floor": always.floor,
-            "lower": always.lower_bound,
-            "average": average,
-            FIRST_BEST: first_best(truth, budget, error=error).error_bound,
-        }
-        bids = truth.bids(scenario.market.levels)
-        for name in work["auctions"]:
-            auction = auction_in(_auction(name), error)
+        budget = public_budget(truth, factor, rate_prior(scenario))
+        error = _error_of(work["kappa"])
+        if "auction" in work:
+            bids = truth.bids(scenario.market.levels)
+            auction = auction_in(_auction(work["auction"]), error)
             outcome = Player.of(auction, bids, budget, scenario.seed).decide(bids, budget)
-            columns[name] = _error(outcome, truth, error)
+            columns = {work["auction"]: _error(outcome, truth, error)}
+            market = np.arange(len(factor))
+        else:
+            market = np.arange(len(factor))[work["first"] : work["first"] + MARKETS_A_TASK]
+            some = truth.take(market)
+            columns = {"factor": factor[market], "population": some.population}
+            columns |= _yardsticks(scenario, some, budget[market], error)
         names = list(columns)
         return [
-            {"kappa": work["kappa"]} | dict(zip(names, map(float, values), strict=True))
-            for values in zip(*columns.values(), strict=True)
+            {"kappa": work["kappa"], "market": int(number)}
+            | dict(zip(names, map(float, values), strict=True))
+            for number, *values in zip(market, *columns.values(), strict=True)
         ]
 
     def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
-        markets = [row for task in results for row in task]
+        joined: dict[tuple[float, int], Row] = {}
+        for row in (row for task in results for row in task):
+            joined.setdefault((row["kappa"], row["market"]), {}).update(row)
+        markets = list(joined.values())
         rows = [
             _row(some, name, kappa, factors)
             for kappa in self.kappas
@@ -146,6 +138,26 @@ class NearTheFloor:
             top=2.5,
         )
         return Finding(rows, plot, _sentences(rows, self.kappas), drawn)
+
+
+def _yardsticks(
+    scenario: Scenario, truth: Profiles, budget: Floats, error: MarketError
+) -> dict[str, Floats]:
+    """(K,) the floors and first-best of some markets."""
+    prior, seed = rate_prior(scenario), scenario.seed
+    always = second_best(truth, budget, prior, error, prove=True, seed=seed)
+    some = slice(None, None, AVERAGED)
+    average = np.full(len(budget), np.nan)
+    average[some] = second_best(
+        truth.take(some), budget[some], prior, error, holds="on average", seed=seed
+    ).floor
+    best = first_best(truth, budget, error=error).error_bound
+    return {
+        "floor": always.floor,
+        "lower": always.lower_bound,
+        "average": average,
+        FIRST_BEST: best,
+    }
 
 
 def _error_of(kappa: float) -> MarketError:

@@ -2,8 +2,8 @@
 
 Prints the tables of docs/second-best.md, "What the rest is made of". Run it with
 
-    python analysis/second_best.py secrets [--markets 12]      # families that are secret, by LP
-    python analysis/second_best.py curves [--markets 12]       # price curves beside the best menus
+    python analysis/second_best.py secrets [--markets 60] [--market iid]   # secret families, by LP
+    python analysis/second_best.py curves [--markets 16]       # price curves beside the best menus
     python analysis/second_best.py informed FILE...            # weights that know more (see below)
 
 `secrets` bounds the error of mechanisms that are truthful in dominant strategies from below, once
@@ -36,6 +36,7 @@ from flmarket_sim.auctions.penalised_purchase import penalised_purchase
 from flmarket_sim.auctions.second_best import public_budget, second_best
 from flmarket_sim.owners.population import draw_markets
 from flmarket_sim.owners.rate_prior import rate_prior
+from flmarket_sim.statistics import estimate
 from flmarket_sim.training.seq_price_training import play, revealed
 from flmarket_sim.training.type_space import Types
 
@@ -129,9 +130,9 @@ class Situation:
         return min(least, value(np.zeros(12)))
 
 
-def secrets(count: int, curves: bool) -> None:
+def secrets(count: int, curves: bool, market: str) -> None:
     """Prints the bound with public and with secret families, or curves beside menus."""
-    truth, factor, budget, prior = sample(count)
+    truth, factor, budget, prior = sample(count, market)
     noise = NoiseCurve.of(coordinate_error(), 2.0)
     price = second_best(truth, budget, prior, holds="on average").price_of_money
     rng = np.random.default_rng(0)
@@ -152,7 +153,8 @@ def secrets(count: int, curves: bool) -> None:
         print(f"market {k}: factor {factor[k]:.2f}, {known[-1]:.3f} {secret[-1]:.3f}", flush=True)
     lines.append(f"| families public | {np.mean(known):.3f} |")
     lines.append(f"| families secret | {np.mean(secret):.3f} |")
-    lines.append(f"| secret over public | {np.mean(secret) / np.mean(known):.3f} |")
+    ratio = estimate(np.array(secret), truth.population, np.array(known))
+    lines.append(f"| secret over public | {ratio} |")
     if curves:
         extra = (np.sum(more) - np.sum(menus)) / count
         lines.append(f"| price curves, more | {extra / np.mean(secret):.1%} |")
@@ -182,9 +184,11 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=["secrets", "curves", "informed"])
     parser.add_argument("files", nargs="*")
     parser.add_argument("--markets", type=int)
+    parser.add_argument("--market", choices=["iid", "noniid"], default="iid")
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.what == "informed":
         informed(options.files, options.markets or 2000)
     else:
-        secrets(options.markets or 12, options.what == "curves")
+        curves = options.what == "curves"
+        secrets(options.markets or (16 if curves else 60), curves, options.market)

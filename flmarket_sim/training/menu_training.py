@@ -50,11 +50,12 @@ class MenuSettings:
     paper_regime, near_regime
                    shares of the markets at kappa = 8 and at kappa in [3000, 8000]; the others have
                    kappas from 8 to 100,000, alike likely in logarithms
+    looks_ahead    whether menus read the reports of those who come later
     by_size        the share of the markets under convl-aggr; the others have optimal weights
     """
 
     preset: str = "fast"
-    steps: int = 1600
+    steps: int = 1400
     markets: int = 512
     attacked: int = 128
     hidden: int = 96
@@ -69,6 +70,7 @@ class MenuSettings:
     paper_regime: float = 0.4
     near_regime: float = 0.3
     by_size: float = 0.35
+    looks_ahead: bool = False
     steps_per_epoch: int = 100
 
 
@@ -93,7 +95,9 @@ class MenuTrainer(Trainer):
         self.levels = levels = levels or default
         self.samplers = [TypeSampler(scenario, seed) for scenario in scenarios]
         largest = max(scenario.owners.privacy_budget[1] for scenario in scenarios)
-        self.make_network(lambda: MenuNetwork(levels, settings.hidden, largest))
+        self.make_network(
+            lambda: MenuNetwork(levels, settings.hidden, largest, settings.looks_ahead)
+        )
         self.facts = self.network.shape_facts
         self.memory = {
             "multipliers": multipliers.at_start(1),

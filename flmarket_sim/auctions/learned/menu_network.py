@@ -5,10 +5,10 @@ curve over absolute privacy losses, a part of the money that is left, and she ge
 levels that she likes best by her report, or nothing. So no owner is paid below her report and no
 budget is overspent.
 
-A menu depends on public facts (sizes, money, the market's kappa and rule), on what those before her
-have sold and on the reports of those after her, but never on her own report. A report can change
-its owner's menu only by changing what those before her are offered, and training keeps that small.
-The first owner's report cannot change her menu at all.
+A menu depends on public facts (sizes, money, the market's kappa and rule) and on what those before
+her have sold, but never on her own report. A network that looks ahead also reads the reports of
+those after her. Then a report can change its owner's menu by changing what those before her are
+offered, and training keeps that small. The first owner's report cannot change her menu at all.
 
 The same weights serve any number of owners, any kappa between 8 and 100,000 and two rules. A
 randomised auction tosses a coin: the money goes from the largest owner to the smallest, or the
@@ -49,8 +49,11 @@ class MenuNetwork(nn.Module):
     kind = "menu-in-turn"
     n = 0  # any number of owners
 
-    def __init__(self, levels: int, hidden: int = 96, largest_loss: float = 2.0) -> None:
+    def __init__(
+        self, levels: int, hidden: int = 96, largest_loss: float = 2.0, looks_ahead: bool = True
+    ) -> None:
         super().__init__()
+        self.looks_ahead = looks_ahead
         self.levels, self.hidden, self.largest_loss = levels, hidden, largest_loss
         self.seen = max(hidden // 3, 1)
         self.embed = nn.Sequential(
@@ -75,7 +78,11 @@ class MenuNetwork(nn.Module):
     @property
     def shape_facts(self) -> dict[str, object]:
         """What `weight_files` needs to build the network again."""
-        return {"largest_loss": self.largest_loss, "kappas": list(KAPPAS)}
+        return {
+            "largest_loss": self.largest_loss,
+            "looks_ahead": self.looks_ahead,
+            "kappas": list(KAPPAS),
+        }
 
     def forward(
         self,
@@ -175,6 +182,12 @@ class _Sale:
         Each counts by its owner's share of the records: a small owner's report, which is worth
         little to the others, can hardly move the menus before hers.
         """
+        if not self.network.looks_ahead:
+            nobody = values.new_zeros(
+                (len(values), self.network.seen), dtype=self.network.precision
+            )
+            self.after = [nobody] * self.n
+            return
         fair = (budget[:, None] * self.share).clamp(min=1e-30)
         prices = torch.log(values / fair[..., None] + 1e-6).clamp(-6.0, 6.0) / 2.0
         facts = [

@@ -179,7 +179,8 @@ def _build(facts: dict[str, Any], state: dict[str, torch.Tensor]) -> nn.Module:
     )
     _check_tensors(state, hidden, n * levels if kind == "paper" else levels)
     if kind == "menu-in-turn":
-        return MenuNetwork(levels, hidden, _positive(facts, "largest_loss"))
+        ahead = bool(facts.get("looks_ahead", True))
+        return MenuNetwork(levels, hidden, _positive(facts, "largest_loss"), ahead)
     if kind == "paper":
         return PaperNetwork(n, levels, hidden)
     if kind == "price-table":

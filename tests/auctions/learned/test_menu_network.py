@@ -14,9 +14,9 @@ from flmarket_sim.auctions.learned.regime import regime_note
 from tests.support.profiles import random_profiles
 
 
-def network(levels=4, hidden=12):
+def network(levels=4, hidden=12, looks_ahead=True):
     torch.manual_seed(3)
-    made = MenuNetwork(levels, hidden)
+    made = MenuNetwork(levels, hidden, looks_ahead=looks_ahead)
     for parameter in made.offer[-1].parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     return made.eval()
@@ -89,6 +89,15 @@ def test_no_report_of_the_largest_owner_changes_her_menu():
     values[rows, largest] *= torch.rand(40, 1, dtype=torch.float64) * 5
     lied = made(*truth._replace(values=values))
     assert torch.equal(lied.payment[rows, largest], made(*truth).payment[rows, largest])
+
+
+def test_nobodys_values_change_her_own_menu_if_it_does_not_look_ahead():
+    made, truth, rows = network(looks_ahead=False), reports(), torch.arange(40)
+    for owner in range(5):
+        values = truth.values.clone()
+        values[:, owner] *= 5 * torch.rand(40, 1, dtype=torch.float64)
+        lied = made(*truth._replace(values=values))
+        assert torch.equal(lied.payment[rows, owner], made(*truth).payment[rows, owner])
 
 
 def test_a_report_moves_a_menu_only_through_those_before_its_owner():

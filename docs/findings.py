@@ -1,4 +1,4 @@
-"""The tables and figures of docs/findings.md.
+"""The tables and figures of docs/findings.md and docs/second-best.md.
 
 `python -m docs.findings [NAME...] [--authors DIR]` runs studies of scenarios/studies/. Each study
 goes to docs/findings/NAME.png and .json, its table between the marks of the page, and its numbers
@@ -30,7 +30,7 @@ from flmarket_sim.scenario.scenario_file import load_scenario
 from flmarket_sim.studies.study_run import TASKS, find_out
 
 HERE = Path(__file__).parent
-PAGE, RESULTS = HERE / "findings.md", HERE / "findings"
+PAGES, RESULTS = (HERE / "findings.md", HERE / "second-best.md"), HERE / "findings"
 KEPT = HERE.parent / "runs" / "findings"
 PUBLISHED = {
     "dm-reg_opt_nslkdd_iid.pt": "dm-regretnet",
@@ -56,6 +56,8 @@ STUDIES: dict[str, tuple[str, bool]] = {
     "regimes": ("regimes", False),
     "buyers-curve": ("buyers-curve", False),
     "bargains": ("bargains", False),
+    "second-best": ("second-best", False),
+    "second-best-noniid": ("second-best-noniid", False),
 }
 # The columns of wide tables that the page has; the study's own files have all of them.
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -189,6 +191,22 @@ def by_budget(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     return list(wide.values())
 
 
+def by_range(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """A row for each auction at each kappa, with the error over the floor by range of factors.
+
+    The interval is of all factors together.
+    """
+    wide: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rows:
+        key = row["kappa"], row["auction"]
+        if key not in wide:
+            first = ("kappa", "auction", "error bound", "over floor")
+            wide[key] = {head: row[head] for head in first}
+        else:
+            wide[key][row["budget factor"]] = row["over floor"].split()[0]
+    return list(wide.values())
+
+
 def table(name: str) -> str:
     """A study's rows in Markdown, and what its intervals are of."""
     result = json.loads((RESULTS / f"{name}.json").read_text())
@@ -198,6 +216,8 @@ def table(name: str) -> str:
         rows = list(last.values())
     if "share gaining" in rows[0]:
         rows = by_budget(rows)
+    if "over floor" in rows[0]:
+        rows = by_range(rows)
     heads = COLUMNS.get(STUDIES[name][0], tuple(rows[0]))
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     lines += ["| " + " | ".join(row[head] for head in heads) + " |" for row in rows]
@@ -230,5 +250,6 @@ if __name__ == "__main__":
     with FileStore(KEPT / TASKS) as store:
         for name in [] if arguments.page else arguments.names or STUDIES:
             run(name, authors, store, arguments.workers)
-    PAGE.write_text(page(PAGE.read_text()))
-    PAGE.write_text(page_numbers.page(PAGE.read_text()))
+    for path in PAGES:
+        path.write_text(page(path.read_text()))
+        path.write_text(page_numbers.page(path.read_text()))

@@ -36,7 +36,7 @@ MARKETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "non-IID, PrivUnit": ("noniid", WHOLE),
 }
 PUBLISHED_FILES = {"IID": "dm-reg_opt_nslkdd_iid.pt", "non-IID": "dm-reg_opt_nslkdd_niid.pt"}
-PROFILES, PROBED, FLOOR, SEED = 2000, 60, 400, 0
+PROFILES, PROBED, SEED = 2000, 60, 0
 OTHERS = ("all-in-critical", "all-in", "proportional-share")
 OURS = ("dm-regretnet", "m-regretnet", "regretnet")
 PUBLISHED = "DM-RegretNet, published weights"
@@ -54,7 +54,7 @@ def measured(market: str, authors: Path, workers: int, store: FileStore) -> list
     if market in PUBLISHED_FILES:
         names[f"dm-regretnet@{authors / PUBLISHED_FILES[market]}"] = PUBLISHED
     names |= {name: name for name in ("seq-price", *OTHERS)}
-    tasks = evaluation_tasks(list(names), scenario, None, PROFILES, "opt-aggr", PROBED, SEED, FLOOR)
+    tasks = evaluation_tasks(list(names), scenario, None, PROFILES, "opt-aggr", PROBED, SEED)
     results = results_of(
         tasks,
         evaluate,
@@ -72,20 +72,19 @@ def measured(market: str, authors: Path, workers: int, store: FileStore) -> list
 def table(market: str) -> str:
     """The table of one market in Markdown."""
     lines = [
-        f"| {market} | error bound | / first-best | / floor | IR violation | regret |",
-        "|---|---|---|---|---|---|",
+        f"| {market} | error bound | / first-best | IR violation | regret |",
+        "|---|---|---|---|---|",
     ]
     for row in page_numbers.rows("learned", market=market):
-        error, floor, regret = (
+        error, regret = (
             f"{row[mean]:.{digits}f} [{row[low]:.{digits}f}, {row[high]:.{digits}f}]"
             for mean, low, high, digits in (
                 ("error_bound", "error_low", "error_high", 2),
-                ("over_floor", "over_floor_low", "over_floor_high", 2),
                 ("regret", "regret_low", "regret_high", 3),
             )
         )
         ratio, shortfall = f"{row['ratio']:.2f}", f"{row['ir_violation']:.3f}"
-        cells = (row["auction"], error, ratio, floor, shortfall, regret)
+        cells = (row["auction"], error, ratio, shortfall, regret)
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

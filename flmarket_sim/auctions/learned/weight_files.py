@@ -19,7 +19,7 @@ from flmarket_sim.auctions.learned.menu_network import MenuNetwork
 from flmarket_sim.auctions.learned.paper_network import PaperNetwork
 from flmarket_sim.auctions.learned.price_network import PriceNetwork
 from flmarket_sim.auctions.learned.price_table import PriceTable
-from flmarket_sim.auctions.learned.regime import kappa_of
+from flmarket_sim.auctions.learned.regime import kappa_of, kappas_of
 from flmarket_sim.errors import InputError, shortened
 from flmarket_sim.storage.atomic_files import write_whole
 
@@ -90,8 +90,9 @@ def load_safetensors(path: Path) -> Learned:
             facts = json.loads((file.metadata() or {})["flmarket"])
             names = file.keys()
             state = {name: file.get_tensor(name) for name in names}
-        if not (math.isfinite(kappa_of(facts)) and kappa_of(facts) > 0):
-            raise ValueError("kappa must be finite and positive")
+        low, high = kappas_of(facts)
+        if not all(math.isfinite(k) and k > 0 for k in (kappa_of(facts), low, high)) or low > high:
+            raise ValueError("kappas must be finite and positive, the lowest first")
         network = _build(facts, state)
         network.load_state_dict(state)
         return Learned(

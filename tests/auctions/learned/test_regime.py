@@ -40,7 +40,11 @@ def papers_network(tmp_path):
 
 @pytest.mark.parametrize("name", ["regretnet", "seq-price"])
 def test_weights_that_say_nothing_were_trained_for_the_papers_error(name, tmp_path):
-    auction = papers_network(tmp_path) if name == "regretnet" else fm.auctions.create(name)
+    if name == "regretnet":
+        auction = papers_network(tmp_path)
+    else:
+        path = with_kappa(tmp_path / "silent.safetensors", None)
+        auction = fm.auctions.create(name, weights=str(path))
     assert isinstance(auction, Trained) and auction.trained_kappa == 8.0
     for near in (coordinate_error(3.0), error_of_kappa(4.0), error_of_kappa(16.0)):
         assert regime_note(auction, near) is None
@@ -57,10 +61,29 @@ def test_an_auction_that_was_not_trained_has_no_regime():
 
 def with_kappa(path, kappa):
     learned = fm.auctions.create("seq-price").learned
-    learned.facts["kappa"] = kappa
-    learned.network.float()
+    learned.facts.pop("kappas")
+    learned.facts.pop("kappa")
+    if kappa is not None:
+        learned.facts["kappa"] = kappa
     weight_files.save(path, learned)
     return path
+
+
+def test_the_shipped_weights_serve_a_range_of_regimes_and_say_where_it_ends():
+    for name in ("seq-price", "dm-regretnet"):
+        auction = fm.auctions.create(name)
+        for kappa in (8.0, 300.0, 4920.0, 1e5):
+            assert regime_note(auction, error_of_kappa(kappa)) is None
+        assert "trained for kappa = 1e+05;" in regime_note(auction, error_of_kappa(1e6))
+
+
+@pytest.mark.parametrize("kappas", [[8.0, 4.0], [0.0, 8.0], [8.0, float("inf")], ["a", "b"]])
+def test_a_range_that_is_none_is_refused(tmp_path, kappas):
+    learned = fm.auctions.create("seq-price").learned
+    learned.facts["kappas"] = kappas
+    weight_files.save(tmp_path / "w.safetensors", learned)
+    with pytest.raises(InputError, match="does not hold the weights"):
+        fm.auctions.create("seq-price", weights=str(tmp_path / "w.safetensors"))
 
 
 def test_a_kappa_in_the_weights_is_read(tmp_path):
@@ -95,14 +118,17 @@ def command(*arguments):
     return result
 
 
-def test_evaluate_says_what_it_counted_and_what_was_trained_for_another_error(market):
-    names, few = ("seq-price", "all-in-critical"), ("--budgets", "0.5", "--profiles", "4")
+def test_evaluate_says_what_it_counted_and_what_was_trained_for_another_error(market, tmp_path):
+    papers = with_kappa(tmp_path / "w.safetensors", 8.0)
+    names, few = (f"seq-price@{papers}", "all-in-critical"), ("--budgets", "0.5", "--profiles", "4")
     shown = command("evaluate", *names, "--scenario", market("vector"), *few)
-    last = shown.stdout.strip().splitlines()[-1]
-    assert "error: vector" in last and "kappa = 50" in last and "100 coordinates" in last
+    said = " ".join(shown.stdout.split())
+    assert "error: vector" in said and "kappa = 50" in said and "100 coordinates" in said
+    assert "/ floor" in said and "4 markets whose budgets are public" in said
     assert shown.stderr.count("seq-price was trained for kappa = 8") == 1
-    shown = command("evaluate", *names, "--scenario", market("coordinate"), *few)
+    shown = command("evaluate", *names, "--scenario", market("coordinate"), *few, "--floor", "0")
     assert "error: coordinate" in shown.stdout.strip().splitlines()[-1]
+    assert "floor" not in shown.stdout
     assert "trained for" not in shown.stderr
 
 
@@ -110,12 +136,14 @@ def test_the_json_of_an_evaluation_has_the_regime(market):
     few = ("--budgets", "0.5", "--profiles", "4", "--json")
     shown = command("evaluate", "all-in-critical", "--scenario", market("vector"), *few)
     row = json.loads(shown.stdout)[0]
+    assert row["over_floor"] > 0.5 and row["floor_profiles"] == 4
     assert (row["counted"], row["kappa"]) == ("vector", pytest.approx(50.0))
 
 
-def test_probe_has_the_note_too(market):
+def test_probe_has_the_note_too(market, tmp_path):
     few = ("--profiles", "2", "--effort", "quick")
-    shown = command("probe", "seq-price", "--scenario", market("vector"), *few)
+    papers = with_kappa(tmp_path / "w.safetensors", 8.0)
+    shown = command("probe", f"seq-price@{papers}", "--scenario", market("vector"), *few)
     assert "seq-price was trained for kappa = 8" in shown.stderr
 
 

@@ -93,6 +93,7 @@ class OffersInTurn:
         sold = torch.zeros(boxes, 4, dtype=torch.float64)
         unknown = torch.zeros(boxes, dtype=torch.float64)
         moves = torch.zeros(boxes, dimensions, dtype=torch.float64)
+        embedding = embedding.with_symbols()  # all offers read the same one
         seen = embedding.times(float(self.share[self.place]))
         for i in range(self.place):
             curve = self.curve(i, left, sold, _rows(seen, box) + self.after[i])

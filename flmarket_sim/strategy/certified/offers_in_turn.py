@@ -144,7 +144,7 @@ class OffersInTurn:
         out = f.layers(self.network.offer, joined([facts, seen]))
         guess = min(max(math.log(1.2 * own / (rest - own + 1e-4)), -6.0), 6.0)
         part = f.softplus((out.at(0) + guess).times(-1.0)).times(-1.0)
-        steps = out.at(slice(1, None)).clamp(-60.0, 60.0)
+        steps = out.at(slice(1, None))
         whole = steps.log_sum_exp()
         logs = [steps.at(slice(0, k + 1)).log_sum_exp() - whole for k in range(KNOTS - 1)]
         shares = [f.exponential(part + log.between(-300.0, 0.0), most=0.0) for log in logs]

@@ -35,18 +35,20 @@ class Line:
 LINES = (
     Line("seq-price", 10, 8, 5, 1),
     Line("seq-price", 10, 8, 5, 1, (("size", "reported"),)),
+    Line("record-price", 10, 8, 5, 1),
     Line("all-in-critical", 10, 8, 5, 20_000),
     Line("proportional-share", 10, 8, 5, 20_000),
     Line("all-in", 10, 8, 5, 20_000),
     Line("fair-query", 10, 8, 5, 1),
     Line("posted-price", 10, 8, 5, 20_000),
     Line("pay-as-bid", 10, 8, 5, 20_000),
-    Line("regretnet", 10, 8, 1, 6_000),
+    Line("regretnet", 10, 8, 1, 1_500),
     Line("m-regretnet", 10, 8, 1, 300),
-    Line("dm-regretnet", 2, 1, 1, 60_000),
-    Line("dm-regretnet", 3, 1, 1, 60_000),
-    Line("dm-regretnet", 3, 2, 1, 20_000),
-    Line("dm-regretnet", 3, 8, 1, 4_000),
+    Line("dm-regretnet", 2, 1, 1, 6_000),
+    Line("dm-regretnet", 3, 1, 1, 6_000),
+    Line("dm-regretnet", 3, 2, 1, 10_000),
+    Line("dm-regretnet", 3, 8, 1, 6_000),
+    Line("dm-regretnet", 10, 8, 1, 300),
 )
 
 

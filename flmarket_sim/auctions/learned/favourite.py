@@ -43,6 +43,11 @@ def fine_grid(knots: Floats) -> Floats:
     return np.asarray(grid.ravel())
 
 
+def first_for_sale(grid: Floats) -> int:
+    """The place of the smallest loss for sale on a grid."""
+    return int(np.searchsorted(grid, LEAST * grid[-1] * (1.0 - ON_A_LEVEL)))
+
+
 def payments_between(price: Floats) -> Floats:
     """(K, L * PARTS) payments on the fine grid, straight between prices (K, L) at knots from 0 at 0
     on. None is above the price at the end of its piece."""
@@ -130,7 +135,7 @@ def favourite_on_curve(claim: Claim, knots: Floats, price: Floats) -> tuple[Floa
     It is the favourite among the losses of `fine_grid(knots)` that are for sale.
     """
     grid = fine_grid(knots)
-    first = int(np.searchsorted(grid, LEAST * grid[-1] * (1.0 - ON_A_LEVEL)))
+    first = first_for_sale(grid)
     loss, paid = np.zeros(len(price)), np.zeros(len(price))
     family = claim.stated.family
     known = (family != TABLE) & (family <= STEP)

@@ -107,13 +107,13 @@ class MenuNetwork(nn.Module):
         values = values.gather(1, order[..., None].expand_as(values))
         privacy_budget, data_size = privacy_budget.gather(1, order), data_size.gather(1, order)
         money = budget.clamp(min=1e-30)
+        # A buyer without money pays less than any value, also than one that was cut at her money.
+        asked = torch.where(budget[:, None, None] > 0, values / money[:, None, None], 1.0)
         sale = _Sale(self, values, privacy_budget, data_size, money, kappa, by_size)
         offers, levels, shares = [], [], []
         for i in range(values.shape[1]):
             payment = sale.menu(i)
-            level, share, paid = _favourite(
-                payment, values[:, i] / money[:, None], temperature, self.levels
-            )
+            level, share, paid = _favourite(payment, asked[:, i], temperature, self.levels)
             sale.settle(i, share * sale.privacy_budget[:, i], paid)
             offers.append(payment * budget[:, None])
             levels.append(level)

@@ -77,6 +77,19 @@ class Enclosed:
         size = factor.abs() if isinstance(factor, Tensor) else abs(factor)
         return Enclosed(self.center * factor, self.slope * factor, self.radius * size)
 
+    def product(self, other: Enclosed) -> Enclosed:
+        """Multiplied by other quantities of the same shape, both of which are at least 0."""
+        one, two = _with_same_symbols([self, other])
+        far_one, far_two = one.deviation(), two.deviation()
+        found = Enclosed(
+            one.center * two.center,
+            one.slope * two.center[:, None] + two.slope * one.center[:, None],
+            one.radius * two.center.abs() + two.radius * one.center.abs() + far_one * far_two,
+        )
+        ends = zip(one.bounds(), two.bounds(), strict=True)
+        least, most = (a.clamp(min=0.0) * b.clamp(min=0.0) for a, b in ends)
+        return found.between(least, most)
+
     def expand(self, count: int) -> Enclosed:
         """Repeated along a new last axis."""
         return Enclosed(

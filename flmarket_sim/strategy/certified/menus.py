@@ -14,14 +14,17 @@ from __future__ import annotations
 import numpy as np
 
 from flmarket_sim.auctions.auction import Offer, SellsInTurn, records_sold
-from flmarket_sim.auctions.learned.favourite import fine_grid, payments_between
+from flmarket_sim.auctions.learned.favourite import fine_grid, first_for_sale, payments_between
+from flmarket_sim.auctions.learned.record_price import PartOffer
 from flmarket_sim.errors import ContractError
 from flmarket_sim.strategy.certified.lying_owner import LyingOwner
 from flmarket_sim.strategy.misreports import Floats, Misreports
 
 TRIALS = 16  # reports of each owner that must get a point of her menu
 SIZES = 12  # numbers of records under which her menu must be the same
-SAME = 1e-9  # relative: payments that differ by less are the same point
+SAME = 1e-9  # relative: losses and records that differ by less are the same
+PAYMENT = 2e-6  # of the buyer's money: menus are in single precision, so the number of markets that
+# are decided together moves their last bits
 
 
 def best_on_menu(auction: SellsInTurn, owner: LyingOwner) -> float:
@@ -51,14 +54,16 @@ def menu_points(owner: LyingOwner, offer: Offer) -> tuple[Floats, Floats, Floats
     """Every point of an offer that she can deliver: privacy loss, payment, records."""
     size, budget = float(owner.types.data_size), float(owner.types.privacy_budget)
     if owner.size_certified:
-        loss = fine_grid(offer.privacy_loss)
-        payment = payments_between(offer.payment)[0]
-        records = np.full(len(loss), size)
+        grid = fine_grid(offer.privacy_loss)
+        first = first_for_sale(grid)
+        loss, payment = grid[first:], payments_between(offer.payment)[0, first:]
+        wanted = float(offer.records[0]) if isinstance(offer, PartOffer) else size
+        records = np.full(len(loss), wanted)
     else:
         every = np.arange(1.0, np.floor(size) + 1.0)
         loss, records = (grid.ravel() for grid in np.meshgrid(offer.privacy_loss, every))
         payment = (every[:, None] * offer.payment[0]).ravel()
-    within = (loss <= budget) & (payment <= offer.money[0] * (1 + SAME))
+    within = (records >= 1) & (loss <= budget) & (payment <= offer.money[0] * (1 + SAME))
     return loss[within], payment[within], records[within]
 
 
@@ -95,10 +100,10 @@ def _check_trials(
     for t in range(count):
         near = (
             (np.abs(loss - sold[t]) <= SAME)
-            & (np.abs(payment - paid[t]) <= SAME * owner.money)
+            & (np.abs(payment - paid[t]) <= PAYMENT * owner.money)
             & (np.abs(records - size[t]) <= SAME * size[t])
         )
-        paid_for_nothing = sold[t] <= 0 and paid[t] > SAME * owner.money
+        paid_for_nothing = sold[t] <= 0 and paid[t] > PAYMENT * owner.money
         if paid_for_nothing or (sold[t] > 0 and not near.any()):
             raise ContractError(
                 f"auction {auction.name!r} says that it sells in turn, but a report of owner "

@@ -16,16 +16,24 @@ NetworkBounds = MenuNetworkBounds | PaperNetworkBounds
 
 def bounds_of_network(auction: Auction, owner: LyingOwner) -> NetworkBounds | None:
     """Bounds over boxes of reports; None if the auction is not one of the paper's learned ones, or
-    if its market has one owner only."""
+    if it has the paper's network and one owner only."""
     # A subclass may decide otherwise.
     exactly = type(auction) in (RegretNet, MRegretNet, DMRegretNet)
-    if not exactly or owner.bids.shape[1] < 2:
+    if not exactly:
         return None
     assert isinstance(auction, RegretNet | MRegretNet | DMRegretNet)
     network = auction.learned.network
     if isinstance(network, MenuNetwork):
-        return MenuNetworkBounds(network, owner)
-    if isinstance(network, PaperNetwork):
+        if not owner.size_certified:
+            return None
+        return MenuNetworkBounds(
+            network,
+            owner,
+            kappa=auction.trained_kappa,
+            by_size=auction.by_size,
+            deterministic=auction.learned.deterministic,
+        )
+    if isinstance(network, PaperNetwork) and owner.bids.shape[1] > 1:
         if network.n != owner.bids.shape[1]:
             raise InputError(
                 f"auction {auction.name!r}: these weights were trained for {network.n} bidders, "

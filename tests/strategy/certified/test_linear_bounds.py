@@ -47,6 +47,10 @@ FUNCTIONS = {
     "log sum exp": log_sum,
     "largest": either(lambda x: x.largest(0), lambda x: x.amax(-1)),
     "sum of products": either(lambda x: x.times(-2.0).sum(), lambda x: -2.0 * x.sum(-1)),
+    "product": either(
+        lambda x: f.exponential(x).product(f.softplus(x)),
+        lambda x: torch.exp(x) * torch.logaddexp(x, torch.zeros_like(x)),
+    ),
     "chain": either(lambda x: f.layers(NETWORK, x), NETWORK),
     "chain with symbols": either(lambda x: f.layers(NETWORK, x, symbols=True), NETWORK),
     "difference of parts": either(
@@ -77,7 +81,7 @@ def test_no_point_of_a_box_lies_outside_the_enclosure(name, width):
     assert (values >= low[:, None] - slack).all() and (values <= high[:, None] + slack).all()
 
 
-@pytest.mark.parametrize("name", ["silu", "log sum exp", "chain", "chain with symbols"])
+@pytest.mark.parametrize("name", ["silu", "log sum exp", "product", "chain", "chain with symbols"])
 def test_what_is_not_linear_falls_with_the_square_of_the_width(name):
     with torch.inference_mode():
         radius = [FUNCTIONS[name](boxes(width)[0]).radius.max() for width in (1e-2, 1e-3)]

@@ -34,7 +34,13 @@ def with_network(name, network, deterministic):
     auction = fm.auctions.create(name)
     auction.learned = Learned(network.eval(), name, deterministic)
     auction._level_count = network.levels
+    auction._offers_menus = isinstance(network, MenuNetwork)
+    auction.certified = ("data_size",) if auction._offers_menus else ()
     return auction
+
+
+def liar(auction, truth, levels, money, index):
+    return LyingOwner.of(truth, truth.bids(levels), money, 0, index, bool(auction.certified))
 
 
 def random_network(kind, n, levels):
@@ -49,10 +55,16 @@ CASES = {
     "dm-regretnet, M = 8": lambda: (fm.auctions.create("dm-regretnet"), 4, 8),
     "dm-regretnet, one reported level": lambda: (fm.auctions.create("dm-regretnet"), 3, 1),
     "dm-regretnet, two reported levels": lambda: (fm.auctions.create("dm-regretnet"), 3, 2),
-    "regretnet": lambda: (fm.auctions.create("regretnet"), 10, 8),
-    "m-regretnet": lambda: (fm.auctions.create("m-regretnet"), 10, 8),
+    "regretnet": lambda: (fm.auctions.create("regretnet"), 5, 8),
+    "m-regretnet": lambda: (fm.auctions.create("m-regretnet"), 4, 8),
     "a menu for two": lambda: (
         with_network("dm-regretnet", random_network("menu", 2, 2), True), 2, 2,
+    ),
+    "menus for four": lambda: (
+        with_network("dm-regretnet", random_network("menu", 4, 3), True), 4, 3,
+    ),
+    "menus for four, by lot": lambda: (
+        with_network("m-regretnet", random_network("menu", 4, 3), False), 4, 6,
     ),
     "the paper's network for two": lambda: (
         with_network("regretnet", random_network("paper", 2, 1), False), 2, 1,
@@ -101,25 +113,26 @@ def random_points(rng, bounds, low, high, count):
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("last", [False, True])  # the smallest owner or the largest
 def test_no_report_of_a_box_earns_more_than_its_bound(name, last):
     auction, n, levels = CASES[name]()
     truth, money = market(n)
-    index = n - 1 if last else 0
-    owner = LyingOwner.of(truth, truth.bids(levels), money, 0, index, False)
+    order = truth.data_size[0].argsort()
+    owner = liar(auction, truth, levels, money, order[0] if last else order[-1])
     bounds = bounds_of_network(auction, owner)
     rng = np.random.default_rng(2)
     low, high = bounds.whole()
+    boxes, reports = [], []
     for center in random_points(rng, bounds, low, high, 4):
         for width in (2.0, 0.3, 0.02):
-            begin = np.maximum(center - width / 2, low)
-            end = np.minimum(center + width / 2, high)
-            points = random_points(rng, bounds, begin, end, 40)
-            if not len(points):
-                continue
-            bound = bounds(begin[None], end[None])[0][0]
-            best = earned(auction, truth, money, owner, bounds, points).max()
-            assert best <= bound + 1e-9 * money[0]
+            box = np.maximum(center - width / 2, low), np.minimum(center + width / 2, high)
+            points = random_points(rng, bounds, *box, 40)
+            boxes.append(box)
+            reports.append(points)
+    bound = bounds(*(np.stack(end) for end in zip(*boxes, strict=True)))[0]
+    utility = earned(auction, truth, money, owner, bounds, np.concatenate(reports))
+    box_of = np.repeat(np.arange(len(boxes)), [len(points) for points in reports])
+    assert (utility <= bound[box_of] + 1e-9 * money[0]).all()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -127,7 +140,7 @@ def test_no_report_of_a_box_earns_more_than_its_bound(name, last):
 def test_values_beyond_the_first_box_earn_no_more_than_its_ends(name, value):
     auction, n, levels = CASES[name]()
     truth, money = market(n)
-    owner = LyingOwner.of(truth, truth.bids(levels), money, 0, 0, False)
+    owner = liar(auction, truth, levels, money, 0)
     bounds = bounds_of_network(auction, owner)
     low, high = bounds.whole()
     J = bounds.boxes.values
@@ -147,7 +160,7 @@ def test_values_beyond_the_first_box_earn_no_more_than_its_ends(name, value):
 def test_a_box_of_one_report_is_bounded_by_what_it_earns(name):
     auction, n, levels = CASES[name]()
     truth, money = market(n, seed=1, families=("linear", "quadratic", "exponential"))
-    owner = LyingOwner.of(truth, truth.bids(levels), money, 0, 0, False)
+    owner = liar(auction, truth, levels, money, truth.data_size[0].argmin())
     bounds = bounds_of_network(auction, owner)
     points = random_points(np.random.default_rng(3), bounds, *bounds.whole(), 60)
     utility = np.maximum(earned(auction, truth, money, owner, bounds, points), 0.0)
@@ -168,6 +181,46 @@ def test_a_small_network_of_one_value_is_certified_within_five_per_cent():
         bounds, *bounds.whole(), known=known, tolerance=0.05 * cost, effort=Effort(nodes=1_000)
     )
     assert known - 1e-9 * money[0] <= best.bound <= known + 0.051 * cost
+
+
+def test_the_first_owner_is_certified_to_the_best_loss_on_her_curve():
+    auction = with_network("dm-regretnet", random_network("menu", 4, 3), True)
+    truth, money = market(4)
+    first = truth.data_size[0].argmax()
+    owner = liar(auction, truth, 3, money, first)
+    budgets = np.linspace(1e-3, 1.0, 4_000) * truth.privacy_budget[0, first]
+    values = np.zeros((len(budgets), 3))  # she gets her whole budget at any price
+    size = np.full(len(budgets), truth.data_size[0, first])
+    payoff = Payoff(auction, truth, owner.bids, money, np.array([first]))
+    best = payoff(Misreports(values, budgets, size).at((slice(None), None))).max()
+    proved = certified_gain(auction, truth, money, levels=3, effort=Effort(nodes=200))
+    gap = (proved.utility_bound[0, first] - max(best, 0.0)) / proved.cost[0, first]
+    assert -1e-9 <= gap <= 2e-3
+
+
+@pytest.mark.parametrize("name", ["menus for four", "menus for four, by lot"])
+def test_thousands_of_reports_never_exceed_what_is_certified(name):
+    auction, n, levels = CASES[name]()
+    truth, money = market(n, seed=3)
+    proved = certified_gain(auction, truth, money, levels=levels, effort=Effort(nodes=100))
+    rng = np.random.default_rng(4)
+    for i in range(n):
+        bounds = bounds_of_network(auction, liar(auction, truth, levels, money, i))
+        points = random_points(rng, bounds, *bounds.whole(), 2_000)
+        best = earned(auction, truth, money, bounds.owner, bounds, points).max()
+        assert best <= proved.utility_bound[0, i] + 1e-9 * money[0]
+
+
+@pytest.mark.parametrize("name", ["dm-regretnet", "m-regretnet"])
+def test_two_owners_of_one_reported_level_are_certified_to_a_thousandth(name):
+    auction = fm.auctions.create(name)
+    truth, money = market(2, seed=2)
+    found = fm.strategy.probe(auction, truth, money, levels=1, effort="quick")
+    effort = Effort(nodes=3_000)
+    proved = certified_gain(
+        auction, truth, money, levels=1, effort=effort, known=found.best_utility
+    )
+    assert (proved.relative_gain - found.relative_gain).max() <= 2e-3
 
 
 def test_more_nodes_never_loosen_a_bound():

@@ -60,6 +60,7 @@ class OffersInTurn:
         order = size.argsort(descending=True, stable=True)
         order = order.flip(0) if upwards else order
         self.network, self.n = network, len(order)
+        self.reading = float(network.looks_ahead)  # 0: no menu reads the reports of those after
         self.place = order.tolist().index(liar)
         values = torch.from_numpy(bids.at_levels(network.levels)[0]).clamp(max=money)
         self.values = values[order] / money
@@ -74,6 +75,7 @@ class OffersInTurn:
         read = torch.cat([prices, self.report_facts()], 1).to(network.precision)
         with torch.no_grad():
             each = network.embed(read).double() * self.share[:, None]
+        each *= self.reading
         each[self.place] = 0.0  # hers is enclosed
         self.after = each.flip(0).cumsum(0).flip(0) - each
 
@@ -94,7 +96,7 @@ class OffersInTurn:
         unknown = torch.zeros(boxes, dtype=torch.float64)
         moves = torch.zeros(boxes, dimensions, dtype=torch.float64)
         embedding = embedding.with_symbols()  # all offers read the same one
-        seen = embedding.times(float(self.share[self.place]))
+        seen = embedding.times(float(self.share[self.place]) * self.reading)
         for i in range(self.place):
             curve = self.curve(i, left, sold, _rows(seen, box) + self.after[i])
             levels = level_weights(self.privacy_budget[i : i + 1], self.network)[0]

@@ -45,19 +45,19 @@ def table(scores: list[Score]) -> Table:
     """A table for a terminal of 80 columns; the JSON has all numbers.
 
     The column "no sale" is the share of markets in which nothing was bought; it appears only if
-    there are such markets. "/ best" is the error over that of first-best, the best purchase found
-    at true valuations, and "/ floor" that over the second-best floor.
+    there are such markets. "/best" is the error over that of first-best, the best purchase found
+    at true valuations, and "/floor" that over the second-best floor.
     """
     searched, failed = scores[0].regret is not None, any(score.invalid_rate > 0 for score in scores)
     columns: dict[str, Callable[[Score], str]] = {
         "error bound": lambda s: f"{s.error_bound:.2f} [{s.error_low:.2f}, {s.error_high:.2f}]",
-        "/ best": lambda s: f"{s.ratio:.2f}",
-        "/ floor": lambda s: "" if s.over_floor is None else f"{s.over_floor:.2f}",
+        "/best": lambda s: f"{s.ratio:.2f}",
+        "/floor": lambda s: "" if s.over_floor is None else f"{s.over_floor:.2f}",
         "spent": lambda s: f"{s.spent_share:.0%}",
-        "IR viol.": lambda s: f"{s.ir_violation:.3f}",
+        "IR": lambda s: f"{s.ir_violation:.3f}",
     }
     if scores[0].floor is None:
-        del columns["/ floor"]
+        del columns["/floor"]
     if failed:
         columns["no sale"] = lambda s: f"{s.invalid_rate:.1%}"
     if searched:
@@ -85,7 +85,7 @@ def table(scores: list[Score]) -> Table:
 def floor_sentence(scores: list[Score]) -> str:
     """What the floor is, for people."""
     return (
-        f"/ floor: mean error over what no truthful mechanism can be below, in "
+        f"/floor: mean error over what no truthful mechanism can be below, in "
         f"{scores[0].floor_profiles:,} markets whose budgets are public (factor x the value of "
         "everything at the mean rate); --json has the intervals"
     )

@@ -124,7 +124,7 @@ def test_evaluate_says_what_it_counted_and_what_was_trained_for_another_error(ma
     shown = command("evaluate", *names, "--scenario", market("vector"), *few)
     said = " ".join(shown.stdout.split())
     assert "error: vector" in said and "kappa = 50" in said and "100 coordinates" in said
-    assert "/ floor" in said and "4 markets whose budgets are public" in said
+    assert "/floor" in said and "4 markets whose budgets are public" in said
     assert shown.stderr.count("seq-price was trained for kappa = 8") == 1
     shown = command("evaluate", *names, "--scenario", market("coordinate"), *few, "--floor", "0")
     assert "error: coordinate" in shown.stdout.strip().splitlines()[-1]

@@ -62,6 +62,8 @@ def table(scores: list[Score]) -> Table:
         columns["no sale"] = lambda s: f"{s.invalid_rate:.1%}"
     if searched:
         del columns["spent"]
+        if "/floor" in columns:  # both ratios and both intervals do not fit
+            del columns["/best"]
         columns["regret"] = lambda s: f"{s.regret:.3f} [{s.regret_low:.3f}, {s.regret_high:.3f}]"
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0))
     table.add_column("budget", justify="right", no_wrap=True)

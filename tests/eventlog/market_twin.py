@@ -16,6 +16,7 @@ from flmarket_sim.owners.family_table import family_codes
 from flmarket_sim.owners.owner_types import OwnerTypes
 from flmarket_sim.owners.population import create_population
 from flmarket_sim.owners.stated_valuation import StatedValuations
+from flmarket_sim.perturbation.scenario_error import scenario_error
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.strategy.behaviours.behaviour import BehaviourReports, Transfers
 from tests.learning.local_twin import local_changes
@@ -265,7 +266,8 @@ class MarketTwin:
     @remembered
     def auction(self, buyer):
         spec = self.buyers[buyer].auction
-        return fm.auctions.create(spec.name, **spec.options)
+        error = scenario_error(self.scenario, self.buyers[buyer])
+        return fm.auctions.auction_in(fm.auctions.create(spec.name, **spec.options), error)
 
     def batch(self, bids):
         return fm.BidBatch(

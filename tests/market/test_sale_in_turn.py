@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import flmarket_sim as fm
+from flmarket_sim.perturbation.scenario_error import scenario_error
+from flmarket_sim.scenario.scenario_file import build_scenario
 from flmarket_sim.testing.trial_valuations import TRIAL_VALUATIONS
 
 SEQ = {"name": "seq-price"}
@@ -55,13 +57,21 @@ def test_the_log_shows_every_menu_and_what_was_taken_lies_on_it(market):
         assert max(menu["payments"]) <= menu["money"] * (1 + 1e-12)
 
 
+def without_empty(table):
+    """A stored scenario as a file would state it: without the keys that are not set."""
+    if not isinstance(table, dict):
+        return table
+    return {key: without_empty(value) for key, value in table.items() if value is not None}
+
+
 @pytest.mark.parametrize("families", [("linear", "quadratic", "step"), TRIAL_VALUATIONS])
 @pytest.mark.parametrize("size", ["certified", "reported"])
 def test_what_is_sold_in_turn_is_what_the_auction_decides_at_once(market, size, families):
     run = market(auction=SEQ | {"size": size}, rounds=6, owners={"families": list(families)})
     scenario = fm.read_run(run)["scenario"]
     owners = fm.read_owners(run).to_pydict()
-    auction = fm.auctions.create("seq-price", size=size)
+    error = scenario_error(build_scenario(without_empty(scenario)))
+    auction = fm.auctions.auction_in(fm.auctions.create("seq-price", size=size), error)
     for round_number in range(scenario["rounds"]):
         asked = fm.sql(
             run, f"select sender from bid where round = {round_number} order by seq"

@@ -216,16 +216,14 @@ PARTITIONS = {
 def paper_markets(market, count, alpha=None):
     scenario = fm.load_scenario(ROOT / "scenarios/paper/iid.toml", ["seed=777"])
     partition = Plugin(**PARTITIONS[market] | ({} if alpha is None else {"alpha": alpha}))
-    there = PaperMarket(name="m", partition=partition, weights="w").of(scenario)
+    there = PaperMarket(name="m", partition=partition).of(scenario)
     truth, factor = fm.draw_markets(there, count, None, seed=778)
     return truth, factor * truth.total_value()
 
 
 def published_auction(market, name, rule):
     names = {"IID": "iid", "non-IID": "niid"}
-    of = PaperMarket(
-        name=market, partition=Plugin(**PARTITIONS[market]), weights="w", published=names[market]
-    )
+    of = PaperMarket(name=market, partition=Plugin(**PARTITIONS[market]), published=names[market])
     return of.auction(f"published-{name}", rule, str(published_weights()))
 
 

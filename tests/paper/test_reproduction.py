@@ -188,7 +188,8 @@ def test_accuracy_levels_and_guarantees_run_small(tmp_path):
         "study.quick.probed=1",
         'study.effort="quick"',
     ]
-    levels = [part for setting in [*few, "study.levels=[1, 2]"] for part in ("--set", setting)]
+    few += ["study.levels=[1, 2]", 'study.markets=[{name="IID", partition={name="iid"}}]']
+    levels = [part for setting in few for part in ("--set", setting)]
     told = json_output("reproduce", "levels", *common, *SMALL, *levels)
     assert "M = 1 to 2" in told["results"]["levels"][1]["evidence"]
     few = ["study.quick.profiles=3", "study.quick.probed=1", 'study.effort="quick"']

@@ -133,7 +133,7 @@ def test_a_probe_on_the_command_line_is_certified_from_above():
     assert max(len(line) for line in shown.stdout.splitlines()) <= 80
     told = json_output("probe", "seq-price", *market, "--certify", "--json")
     assert told["certified"]["method"] == "menu" and told["certified"]["upper_bound"]
-    assert told["certified"]["by_family"]["all"]["certified"] < 1e-9
+    assert told["certified"]["by_family"]["all"]["certified"] < 1e-6  # single precision
 
 
 def test_a_changed_scenario_is_checked_again():

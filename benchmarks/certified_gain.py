@@ -14,7 +14,7 @@ import numpy as np
 
 import flmarket_sim as fm
 from flmarket_sim.owners.family_table import FAMILIES
-from flmarket_sim.strategy.certified.box_search import Effort
+from flmarket_sim.strategy.certified.box_search import BoxEffort
 from flmarket_sim.strategy.certified.certified_gain import certified_gain
 
 SEED = 5
@@ -69,7 +69,7 @@ def row(line: Line) -> str:
     auction = fm.auctions.create(line.auction, **dict(line.options))
     found = fm.strategy.probe(auction, truth, money, levels=line.levels, seed=SEED)
     start = time.perf_counter()
-    effort = Effort(nodes=line.nodes, at_once=512 if line.nodes == 20_000 else 64)
+    effort = BoxEffort(nodes=line.nodes, at_once=512 if line.nodes == 20_000 else 64)
     proved = certified_gain(
         auction, truth, money, levels=line.levels, effort=effort, known=found.best_utility
     )

@@ -112,12 +112,12 @@ def _certified(
     auction: Auction, probe: Probe, money: Floats, levels: int, nodes: int, seed: int
 ) -> CertifiedGain:
     """Upper bounds beside the probe's lower bounds, with a progress bar."""
-    from flmarket_sim.strategy.certified.box_search import Effort
+    from flmarket_sim.strategy.certified.box_search import BoxEffort
     from flmarket_sim.strategy.certified.certified_gain import certified_gain
 
     with progress("certify", "owners") as report:
         return certified_gain(
-            auction, probe.truth, money, levels=levels, effort=Effort(nodes=nodes),
+            auction, probe.truth, money, levels=levels, effort=BoxEffort(nodes=nodes),
             known=probe.best_utility, seed=seed, progress=report,
         )  # fmt: skip
 

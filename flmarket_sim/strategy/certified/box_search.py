@@ -13,7 +13,7 @@ BoundBoxes = Callable[[Floats, Floats], tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True)
-class Effort:
+class BoxEffort:
     """nodes: the boxes that are bounded for one owner at most. at_once: how many are halved in one
     step. tolerance: of an owner's cost, the gap below which the search ends."""
 
@@ -31,7 +31,13 @@ class Largest:
 
 
 def largest_value(
-    bounds: BoundBoxes, low: Floats, high: Floats, *, known: float, tolerance: float, effort: Effort
+    bounds: BoundBoxes,
+    low: Floats,
+    high: Floats,
+    *,
+    known: float,
+    tolerance: float,
+    effort: BoxEffort,
 ) -> Largest:
     """An upper bound of a function over the box [low, high] (D,).
 

@@ -23,7 +23,7 @@ from flmarket_sim.auctions.play import expected_utility, measured_against
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.statistics import Estimate, estimate
-from flmarket_sim.strategy.certified.box_search import BoundBoxes, Effort, Largest, largest_value
+from flmarket_sim.strategy.certified.box_search import BoundBoxes, BoxEffort, Largest, largest_value
 from flmarket_sim.strategy.certified.lying_owner import LEAST_COST, LyingOwner
 from flmarket_sim.strategy.certified.menus import best_on_menu
 from flmarket_sim.strategy.certified.textbook_rules import (
@@ -83,7 +83,7 @@ def certified_gain(
     budget: ArrayLike,
     *,
     levels: int = 8,
-    effort: Effort | None = None,
+    effort: BoxEffort | None = None,
     known: Floats | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -95,7 +95,7 @@ def certified_gain(
     `known` (K, n) are utilities that some reports reach, for instance `Probe.best_utility`: a
     search ends when its bound is near them. `progress(done, total)` counts owners.
     """
-    effort = effort or Effort()
+    effort = effort or BoxEffort()
     bids = truth.bids(levels)
     money = check_budget(bids, budget)
     certified = "data_size" in certified_parts(auction)
@@ -121,7 +121,7 @@ def certified_gain(
 
 
 def _best(
-    auction: Auction, owner: LyingOwner, known: float, cost: float, effort: Effort
+    auction: Auction, owner: LyingOwner, known: float, cost: float, effort: BoxEffort
 ) -> tuple[str, Largest]:
     """The method for this auction, and the bound of the utility that it gives."""
     if isinstance(auction, SellsInTurn):

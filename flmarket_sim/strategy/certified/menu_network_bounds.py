@@ -19,7 +19,7 @@ from flmarket_sim.auctions.learned.menu_network import MenuNetwork
 from flmarket_sim.strategy.certified import smooth_functions as f
 from flmarket_sim.strategy.certified.linear_bounds import Enclosed, joined
 from flmarket_sim.strategy.certified.lying_owner import LyingOwner
-from flmarket_sim.strategy.certified.offers_in_turn import OffersInTurn, OwnMenu, knot_weights
+from flmarket_sim.strategy.certified.offers_in_turn import EnclosedOffers, OwnMenu, knot_weights
 from flmarket_sim.strategy.certified.report_boxes import ReportBoxes, small_influence
 from flmarket_sim.strategy.misreports import Floats
 
@@ -44,7 +44,7 @@ class MenuNetworkBounds:
         self.network, self.owner = network, owner
         self.boxes = ReportBoxes(owner, network.levels)
         self.directions = [
-            OffersInTurn(
+            EnclosedOffers(
                 network, owner.bids, owner.money, owner.index,
                 kappa=kappa, by_size=by_size, upwards=upwards,
             )

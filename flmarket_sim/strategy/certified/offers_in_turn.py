@@ -42,7 +42,7 @@ class OwnMenu(NamedTuple):
     moves: Tensor
 
 
-class OffersInTurn:
+class EnclosedOffers:
     """The offers of one market in one direction, up to the owner in column `liar` of `bids`."""
 
     def __init__(

@@ -10,7 +10,7 @@ from flmarket_sim.auctions.auction import Offer, Outcome
 from flmarket_sim.auctions.learned.seq_price import SeqPrice
 from flmarket_sim.errors import ContractError
 from flmarket_sim.owners.valuation import FAMILIES
-from flmarket_sim.strategy.certified.box_search import Effort, largest_value
+from flmarket_sim.strategy.certified.box_search import BoxEffort, largest_value
 from flmarket_sim.strategy.certified.certified_gain import certified_gain
 from flmarket_sim.strategy.certified.lying_owner import LyingOwner
 from flmarket_sim.strategy.certified.menus import menu_points, offer_to
@@ -18,7 +18,7 @@ from flmarket_sim.strategy.certified.textbook_rules import bounds_of_rule
 from tests.strategy.test_probe import tiny
 
 RULES = ("all-in", "all-in-critical", "proportional-share", "pay-as-bid", "posted-price")
-FINE = Effort(nodes=6_000, at_once=512)
+FINE = BoxEffort(nodes=6_000, at_once=512)
 
 
 SALES_IN_TURN = {
@@ -185,7 +185,7 @@ def test_branch_and_bound_finds_the_largest_value_of_a_function():
         return value + 0.1 * (high - low).sum(1), high - low
 
     box = np.array([-1.0, -1.0]), np.array([1.0, 2.0])
-    best = largest_value(bounds, *box, known=0.0, tolerance=1e-3, effort=Effort(nodes=10_000))
+    best = largest_value(bounds, *box, known=0.0, tolerance=1e-3, effort=BoxEffort(nodes=10_000))
     assert 0.0 <= best.bound <= 1e-3
-    few = largest_value(bounds, *box, known=0.0, tolerance=1e-3, effort=Effort(nodes=10))
+    few = largest_value(bounds, *box, known=0.0, tolerance=1e-3, effort=BoxEffort(nodes=10))
     assert few.bound > best.bound and few.nodes >= 10

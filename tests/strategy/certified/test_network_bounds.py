@@ -10,7 +10,7 @@ from flmarket_sim.auctions.learned.menu_network import MenuNetwork
 from flmarket_sim.auctions.learned.paper_network import PaperNetwork
 from flmarket_sim.auctions.learned.weight_files import Learned
 from flmarket_sim.owners.valuation import FAMILIES
-from flmarket_sim.strategy.certified.box_search import Effort, largest_value
+from flmarket_sim.strategy.certified.box_search import BoxEffort, largest_value
 from flmarket_sim.strategy.certified.certified_gain import certified_gain
 from flmarket_sim.strategy.certified.lying_owner import LyingOwner
 from flmarket_sim.strategy.certified.network_bounds import bounds_of_network
@@ -178,7 +178,7 @@ def test_a_small_network_of_one_value_is_certified_within_five_per_cent():
     bounds = bounds_of_network(auction, owner)
     cost, known = float(truth.value(truth.privacy_budget)[0, 5]), float(found.utility[0])
     best = largest_value(
-        bounds, *bounds.whole(), known=known, tolerance=0.05 * cost, effort=Effort(nodes=1_000)
+        bounds, *bounds.whole(), known=known, tolerance=0.05 * cost, effort=BoxEffort(nodes=1_000)
     )
     assert known - 1e-9 * money[0] <= best.bound <= known + 0.051 * cost
 
@@ -193,7 +193,7 @@ def test_the_first_owner_is_certified_to_the_best_loss_on_her_curve():
     size = np.full(len(budgets), truth.data_size[0, first])
     payoff = Payoff(auction, truth, owner.bids, money, np.array([first]))
     best = payoff(Misreports(values, budgets, size).at((slice(None), None))).max()
-    proved = certified_gain(auction, truth, money, levels=3, effort=Effort(nodes=200))
+    proved = certified_gain(auction, truth, money, levels=3, effort=BoxEffort(nodes=200))
     gap = (proved.utility_bound[0, first] - max(best, 0.0)) / proved.cost[0, first]
     assert -1e-9 <= gap <= 2e-3
 
@@ -202,7 +202,7 @@ def test_the_first_owner_is_certified_to_the_best_loss_on_her_curve():
 def test_thousands_of_reports_never_exceed_what_is_certified(name):
     auction, n, levels = CASES[name]()
     truth, money = market(n, seed=3)
-    proved = certified_gain(auction, truth, money, levels=levels, effort=Effort(nodes=100))
+    proved = certified_gain(auction, truth, money, levels=levels, effort=BoxEffort(nodes=100))
     rng = np.random.default_rng(4)
     for i in range(n):
         bounds = bounds_of_network(auction, liar(auction, truth, levels, money, i))
@@ -216,7 +216,7 @@ def test_two_owners_of_one_reported_level_are_certified_to_a_tenth(name):
     auction = fm.auctions.create(name)
     truth, money = market(2, seed=2)
     found = fm.strategy.probe(auction, truth, money, levels=1, effort="quick")
-    effort = Effort(nodes=3_000)
+    effort = BoxEffort(nodes=3_000)
     proved = certified_gain(
         auction, truth, money, levels=1, effort=effort, known=found.best_utility
     )
@@ -227,7 +227,7 @@ def test_more_nodes_never_loosen_a_bound():
     auction = fm.auctions.create("dm-regretnet")
     truth, money = market(2)
     few, many = (
-        certified_gain(auction, truth, money, levels=1, effort=Effort(nodes=nodes))
+        certified_gain(auction, truth, money, levels=1, effort=BoxEffort(nodes=nodes))
         for nodes in (50, 300)
     )
     assert (many.utility_bound <= few.utility_bound + 1e-12).all()

@@ -28,7 +28,7 @@ import flmarket_sim as fm
 from flmarket_sim.aggregation.error_bound import error_bound
 from flmarket_sim.aggregation.market_error import COORDINATE_KAPPA, coordinate_error
 from flmarket_sim.aggregation.noise_curve import NoiseCurve
-from flmarket_sim.aggregation.opt_aggr import solve_with_duals
+from flmarket_sim.aggregation.opt_aggr import part_of_error, solve_with_duals
 from flmarket_sim.aggregation.rule import data_shares
 from flmarket_sim.auctions.best_menu import best_menu
 from flmarket_sim.auctions.learned import weight_files
@@ -51,14 +51,6 @@ def sample(count: int, market: str = "iid") -> tuple[fm.Profiles, np.ndarray, np
     prior = rate_prior(scenario)
     truth, factor = draw_markets(scenario, count, None, SEED)
     return truth, factor, public_budget(truth, factor, prior), prior
-
-
-def harm_of(x: np.ndarray, u: np.ndarray, v: np.ndarray, share: float) -> np.ndarray:
-    """(T, G) h(x) of losses with inverse variances x (G,), for u and v (T,)."""
-    u, v = u[:, None], v[:, None]
-    stays = share**2 / np.where(x > 0, x, 1.0) - 2.0 * v * share
-    pulled_up = -(u**2) * x - 2.0 * (v - u) * share
-    return np.where(v * x <= share, -(v**2) * x, np.where(u * x >= share, pulled_up, stays))
 
 
 class Situation:
@@ -87,7 +79,8 @@ class Situation:
             np.full((types, 1), many.data_size[0, i]),
         )
         self.cost = alone.types.at((slice(None), [0])).value(self.grid[None])
-        self.harm = harm_of(self.grid**2 / COORDINATE_KAPPA, self.u, self.v, share[0, i])
+        inverse = self.grid**2 / COORDINATE_KAPPA
+        self.harm = part_of_error(inverse, self.u[:, None], self.v[:, None], share[0, i])
         self.chance = np.full(types, 1.0 / types)
         self.price = price
 

@@ -62,6 +62,17 @@ def solve_with_duals(
     return (np.asarray(weights.T if transposed else weights), *duals)
 
 
+def part_of_error(x: Floats, u: Floats, v: Floats, share: Floats | float) -> Floats:
+    """h(x) = min over l of [l^2 / x - 2 v l + 2 (v - u) max(0, l - W)], elementwise.
+
+    It is an owner's part of the error for u and v, with x her inverse variance (docs/theory.md,
+    section 4).
+    """
+    stays = share**2 / np.where(x > 0, x, 1.0) - 2.0 * v * share
+    pulled_up = -(u**2) * x - 2.0 * (v - u) * share
+    return np.where(v * x <= share, -(v**2) * x, np.where(u * x >= share, pulled_up, stays))
+
+
 def _root(
     inv: Floats, w: Floats, losers: Floats, pull: Floats, forgotten: Floats, axis: int
 ) -> Floats:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.aggregation.noise_curve import NoiseCurve
-from flmarket_sim.aggregation.opt_aggr import solve_with_duals
+from flmarket_sim.aggregation.opt_aggr import part_of_error, solve_with_duals
 from flmarket_sim.aggregation.rule import data_shares
 from flmarket_sim.owners.bids import Profiles
 
@@ -124,11 +124,7 @@ def _value(markets: PricedMarkets, place: NDArray[np.intp]) -> tuple[Floats, Flo
 def best_places(markets: PricedMarkets, u: Floats, v: Floats) -> tuple[NDArray[np.intp], Floats]:
     """(R, n) the best loss of every owner for u and v (R,), and its h + mu c."""
     u, v = u[:, None, None], v[:, None, None]
-    x, share = markets.inverse, markets.share[..., None]
-    stays = share**2 / np.where(x > 0, x, 1.0) - 2.0 * v * share
-    pulled_up = -(u**2) * x - 2.0 * (v - u) * share
-    h = np.where(v * x <= share, -(v**2) * x, np.where(u * x >= share, pulled_up, stays))
-    terms = h + markets.cost
+    terms = part_of_error(markets.inverse, u, v, markets.share[..., None]) + markets.cost
     place = terms.argmin(axis=2)
     return place, _at(terms, place)
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from flmarket_sim.aggregation.error_bound import error_bound_in
 from flmarket_sim.aggregation.market_error import MarketError, coordinate_error
 from flmarket_sim.aggregation.noise_curve import NoiseCurve
-from flmarket_sim.aggregation.opt_aggr import OptAggr
+from flmarket_sim.aggregation.opt_aggr import OptAggr, part_of_error
 from flmarket_sim.aggregation.rule import data_shares, weights_in
 from flmarket_sim.owners.bids import Profiles
 
@@ -103,16 +103,7 @@ def proved_bound(
     count; None is the paper's reading, with the threshold `clip`.
     """
     counted = coordinate_error(clip) if error is None else error
-    largest, smallest = truth.privacy_budget.max(), truth.privacy_budget.min()
-    noise = NoiseCurve.of(counted, float(largest), LEAST * SMALLEST * float(smallest), POINTS)
-    parts = []
-    for first in range(0, len(budget), MARKETS_AT_ONCE):
-        rows = slice(first, first + MARKETS_AT_ONCE)
-        search = _BranchAndBound(
-            truth.take(rows), 1.0 / budget[rows], purchase[rows], tolerance, noise
-        )
-        parts.append(search.run(most_nodes))
-    return np.concatenate(parts) * counted.radius**2 * (1.0 - ROUNDING)
+    return _proved(truth, 1.0 / budget, purchase, tolerance, most_nodes, counted, penalised=False)
 
 
 def proved_penalised_bound(
@@ -129,13 +120,26 @@ def proved_penalised_bound(
     The bound is the same with mu given, and without the term -mu of a budget.
     """
     counted = coordinate_error() if error is None else error
+    return _proved(truth, price, purchase, tolerance, most_nodes, counted, penalised=True)
+
+
+def _proved(
+    truth: Profiles,
+    per_money: Floats,
+    purchase: Floats,
+    tolerance: float,
+    most_nodes: int,
+    counted: MarketError,
+    penalised: bool,
+) -> Floats:
+    """(K,) the bounds, for some markets at a time; `per_money` as in `_BranchAndBound`."""
     largest, smallest = truth.privacy_budget.max(), truth.privacy_budget.min()
     noise = NoiseCurve.of(counted, float(largest), LEAST * SMALLEST * float(smallest), POINTS)
     parts = []
-    for first in range(0, len(price), MARKETS_AT_ONCE):
+    for first in range(0, len(per_money), MARKETS_AT_ONCE):
         rows = slice(first, first + MARKETS_AT_ONCE)
         search = _BranchAndBound(
-            truth.take(rows), price[rows], purchase[rows], tolerance, noise, penalised=True
+            truth.take(rows), per_money[rows], purchase[rows], tolerance, noise, penalised
         )
         parts.append(search.run(most_nodes))
     return np.concatenate(parts) * counted.radius**2 * (1.0 - ROUNDING)
@@ -297,10 +301,7 @@ def _weights(duals: Floats, cells: Cells) -> Floats:
 def _dual(duals: Floats, cells: Cells) -> tuple[Floats, Floats]:
     """The bound (N,), and its terms h_i + mu c_i (N, n, G); these are infinite in removed cells."""
     v, u, mu = _columns(duals)
-    x, share = cells.inverse, cells.share
-    stays = share**2 / np.where(x > 0, x, 1.0) - 2.0 * v * share
-    pulled_up = -(u**2) * x - 2.0 * (v - u) * share
-    h = np.where(v * x <= share, -(v**2) * x, np.where(u * x >= share, pulled_up, stays))
+    h = part_of_error(cells.inverse, u, v, cells.share)
     terms = np.where(cells.alive, h + mu * cells.cost, np.inf)
     return _constant(duals, cells) + terms.min(axis=2).sum(axis=1), terms
 

@@ -4,13 +4,20 @@ BIN := .venv/bin
 LOCKED := $(BIN)/python -m pip install --quiet --require-hashes
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test bench figures notebooks schema lint lock licences coverage mutants dist clean
+.PHONY: demo test docs workbench bench figures notebooks schema lint lock licences coverage mutants dist clean
 
 demo: .venv/ready
 	$(BIN)/flmarket run scenarios/quickstart.toml
 
 test: .venv/ready-dev lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+docs: .venv/ready-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "The site is in site/. To read it: $(BIN)/python -m http.server --bind localhost --directory site"
+
+workbench: .venv/ready
+	$(BIN)/flmarket workbench
 
 bench: .venv/ready-bench
 	$(BIN)/python -m benchmarks
@@ -29,7 +36,7 @@ lock: .venv/ready-dev
 	$(BIN)/python -m upkeep.lock
 
 licences: .venv/ready-dev
-	$(LOCKED) $(patsubst %,--requirement %,$(filter-out requirements-torch.lock,$(wildcard requirements*.lock)))
+	$(LOCKED) --no-deps $(patsubst %,--requirement %,$(filter-out requirements-torch.lock,$(wildcard requirements*.lock)))
 	$(BIN)/python -m upkeep.licences
 
 coverage: .venv/ready-dev
@@ -70,4 +77,4 @@ lint: .venv/ready-dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 clean:
-	rm -rf .venv runs build dist *.egg-info
+	rm -rf .venv runs build dist site *.egg-info

@@ -31,6 +31,7 @@ METADATA = {
     "language_info": {"name": "python"},
 }
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
+TAG = "parameters"  # of the cell whose values a reader may change
 PIXELS = 0.01  # mean difference of colours (of 1) that another machine may cause
 
 
@@ -38,12 +39,16 @@ def read(path: Path) -> NotebookNode:
     return nbformat.read(path, as_version=4)
 
 
-def execute(path: Path) -> NotebookNode:
+def execute(path: Path, parameters: str = "", claims: str = "") -> NotebookNode:
     """The cleaned notebook after a new kernel has run it from top to bottom in this folder.
 
-    Warnings are errors, because readers would see them.
+    `parameters` is code that runs after the cell with that tag, and `claims` code that runs after
+    the last cell; neither is in the result. Warnings are errors, because readers would see them.
     """
     book = cleaned(read(path), with_outputs=False)
+    after = 1 + next(k for k, cell in enumerate(book.cells) if TAG in cell.metadata.get("tags", []))
+    extra = [nbformat.v4.new_code_cell(source) for source in (parameters, claims)]
+    book.cells = [*book.cells[:after], extra[0], *book.cells[after:], extra[1]]
     # The kernel talks over files instead of ports, so that nobody else on the machine can listen.
     with tempfile.TemporaryDirectory() as sockets:
         short = os.name == "posix" and len(sockets) < 85  # the limit is about a hundred letters
@@ -59,8 +64,9 @@ def execute(path: Path) -> NotebookNode:
             resources=where,
             config=config,
         )
-        client.execute()
-    book = cleaned(book)
+        client.execute(env=os.environ | {"FLMARKET_PROGRESS": "0"})
+    book.cells = [cell for cell in book.cells if not any(cell is other for other in extra)]
+    book = cleaned(_renumbered(book))
     for number, output in outputs(book):
         if output.get("name") == "stderr":
             raise RuntimeError(f"{path.name}, cell {number} prints to stderr: {output['text']}")
@@ -72,7 +78,9 @@ def cleaned(book: NotebookNode, with_outputs: bool = True) -> NotebookNode:
     book = nbformat.from_dict(book)
     book.metadata = nbformat.from_dict(METADATA)
     for number, cell in enumerate(book.cells):
-        cell.metadata, cell.id = NotebookNode(), f"cell-{number}"
+        tagged = TAG in cell.metadata.get("tags", [])
+        cell.metadata = nbformat.from_dict({"tags": [TAG]} if tagged else {})
+        cell.id = f"cell-{number}"
         if cell.cell_type == "code":
             cell.outputs = _merged(cell.outputs) if with_outputs else []
             cell.execution_count = cell.execution_count if with_outputs else None
@@ -80,6 +88,16 @@ def cleaned(book: NotebookNode, with_outputs: bool = True) -> NotebookNode:
                 output.pop("transient", None)
                 if "metadata" in output:
                     output.metadata = NotebookNode()
+    return book
+
+
+def _renumbered(book: NotebookNode) -> NotebookNode:
+    """The notebook with executions counted from 1, as if the cells that were added had not run."""
+    for count, cell in enumerate((c for c in book.cells if c.cell_type == "code"), 1):
+        cell.execution_count = count
+        for output in cell.outputs:
+            if "execution_count" in output:
+                output.execution_count = count
     return book
 
 

@@ -25,9 +25,10 @@ NAMES = (
     "crash_safety",
     "kept_models",
     "many_events",
+    "workbench",
     "scale",
 )
-QUICK = ("scale",)
+QUICK = ("scale", "workbench")
 
 
 def main() -> None:

@@ -46,7 +46,7 @@ def run(
 ) -> float:
     """Runs all rounds of a scenario and returns the last accuracy; the default model is linear."""
     streams = Streams(scenario.seed)
-    population = create_population(scenario, streams, data.train_y)
+    population = create_population(scenario, streams, data)
     auction = fm.auctions.create(scenario.auction.name)
     money = draw_money(streams, scenario.budget, 0, scenario.rounds)
     model = model or torch.nn.Linear(data.train_x.shape[1], len(data.classes))

@@ -28,13 +28,13 @@ LEARNING = {
 
 def records(folder: Path) -> None:
     scenario = build_scenario(MILLION)
-    labels = fm.load_data(scenario).train_y
+    data = fm.load_data(scenario)
     began = time.perf_counter()
-    people = create_population(scenario, Streams(scenario.seed), labels)
+    people = create_population(scenario, Streams(scenario.seed), data)
     drawn = time.perf_counter() - began
     print(
         "## Records in owners.parquet\n\n"
-        f"1,000,000 owners of {len(labels):,} records; drawing them takes {drawn:.1f} s.\n\n"
+        f"1,000,000 owners of {len(data.train_y):,} records; drawing them takes {drawn:.1f} s.\n\n"
         "| records | write | read | size |\n|---|---|---|---|"
     )
     for wanted in (False, True):

@@ -27,7 +27,7 @@ class MoreBidders:
         profiles: int = 200,
     ) -> None:
         for name in auctions:
-            fm.auctions.create(name)  # an unknown name is refused before anything runs
+            fm.auctions.named(name)  # an unknown name is refused before anything runs
         self.auctions, self.bidders = list(auctions), list(bidders)
         self.settings = {"factor": factor, "profiles": profiles}
 
@@ -45,7 +45,7 @@ class MoreBidders:
         market = scenario.market.model_copy(update={"bidders": work["bidders"]})
         crowd = scenario.model_copy(update={"market": market})
         truth = fm.draw_profiles(crowd, work["profiles"], seed=scenario.seed)
-        auction, rule = fm.auctions.create(work["auction"]), fm.aggregation.create("opt-aggr")
+        auction, rule = fm.auctions.named(work["auction"]), fm.aggregation.create("opt-aggr")
         budget = work["factor"] * truth.total_value()
         outcome = auction.decide(truth.bids(), budget, np.random.default_rng(scenario.seed))
         weights = rule.weights(outcome.privacy_loss, truth.data_size)

@@ -21,12 +21,18 @@ if TYPE_CHECKING:
     )
     from flmarket_sim.eventlog.run import Run
     from flmarket_sim.learning.buyer_model import buyer_model
-    from flmarket_sim.learning.dataset import load_data
+    from flmarket_sim.learning.dataset import Dataset, load_data
     from flmarket_sim.market.run_scenario import run
     from flmarket_sim.market.simulation import resume
     from flmarket_sim.owners.bids import BidBatch, Profiles
     from flmarket_sim.owners.population import draw_markets, draw_profiles
     from flmarket_sim.plugins.registry import register
+    from flmarket_sim.results.audit_result import audit
+    from flmarket_sim.results.evaluation_result import evaluate
+    from flmarket_sim.results.probe_result import probe
+    from flmarket_sim.results.report_page import report
+    from flmarket_sim.results.study_result import study
+    from flmarket_sim.results.sweep_result import sweep
     from flmarket_sim.scenario.model import Scenario
     from flmarket_sim.scenario.scenario_file import load_scenario
     from flmarket_sim.sweep.paired_differences import paired_differences
@@ -38,21 +44,25 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BidBatch",
+    "Dataset",
     "FlmarketError",
     "Profiles",
     "Run",
     "Scenario",
     "aggregation",
     "auctions",
+    "audit",
     "buyer_model",
     "draw_markets",
     "draw_profiles",
+    "evaluate",
     "load_data",
     "load_scenario",
     "load_sweep",
     "paired_differences",
     "perturbation",
     "privacy",
+    "probe",
     "read_events",
     "read_ledger",
     "read_model",
@@ -61,27 +71,34 @@ __all__ = [
     "read_run",
     "read_sweep",
     "register",
+    "report",
     "resume",
     "run",
     "run_sweep",
     "sql",
     "strategy",
+    "study",
+    "sweep",
     "write_view",
 ]
 
 _MODULES = {  # public name: the module that defines it, within this package
     "BidBatch": "owners.bids",
+    "Dataset": "learning.dataset",
     "FlmarketError": "errors",
     "Profiles": "owners.bids",
     "Run": "eventlog.run",
     "Scenario": "scenario.model",
+    "audit": "results.audit_result",
     "buyer_model": "learning.buyer_model",
     "draw_markets": "owners.population",
     "draw_profiles": "owners.population",
+    "evaluate": "results.evaluation_result",
     "load_data": "learning.dataset",
     "load_scenario": "scenario.scenario_file",
     "load_sweep": "sweep.sweep_plan",
     "paired_differences": "sweep.paired_differences",
+    "probe": "results.probe_result",
     "read_events": "eventlog",
     "read_ledger": "eventlog",
     "read_model": "eventlog",
@@ -94,6 +111,7 @@ _MODULES = {  # public name: the module that defines it, within this package
     "run": "market.run_scenario",
     "run_sweep": "sweep.sweep_runs",
     "sql": "eventlog",
+    "study": "results.study_result",
     "write_view": "eventlog",
 }
 

@@ -10,9 +10,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from flmarket_sim.author_frames import add_author_frames, described
+
 
 class FlmarketError(Exception):
     """A failure that the message explains. Exit code 1."""
+
+
+class Interrupted(FlmarketError):
+    """Somebody stopped the work; the message says what is left of it. Exit code 130."""
 
 
 class InputError(FlmarketError):
@@ -62,10 +68,14 @@ def did_you_mean(name: str, allowed: Iterable[str], otherwise: str = "") -> str:
 
 @contextmanager
 def plugin_errors(kind: str, name: str) -> Iterator[None]:
-    """Turns every exception of a plug-in's code into a ContractError that names the plug-in."""
+    """Turns every exception of a plug-in's code into a ContractError that names the plug-in.
+
+    The message ends with the frames of the author's own files.
+    """
     try:
         yield
-    except FlmarketError:
+    except FlmarketError as error:
+        add_author_frames(error)
         raise
     except Exception as error:  # foreign code may fail in any way
-        raise ContractError(f"{kind} {name!r} failed: {type(error).__name__}: {error}") from error
+        raise ContractError(f"{kind} {name!r} failed: {described(error)}") from error

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,7 @@ class Estimate:
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
+MOST_KEPT = 5_000  # populations of resamples that stay in memory
 UNKNOWN = Estimate(NAN, NAN, NAN)
 
 
@@ -69,10 +71,7 @@ def estimate(
     mean = float(tops.sum() / bottoms.sum())
     if len(tops) < 2:
         return Estimate(mean, NAN, NAN)
-    rng = np.random.default_rng(seed)
-    share = np.full(len(tops), 1 / len(tops))
-    counts = rng.multinomial(len(tops), share, RESAMPLES).astype(float)
-    means, errors = _ratios(counts, tops, bottoms)
+    means, errors = _ratios(_resamples(len(tops), seed), tops, bottoms)
     error = float(_ratios(np.ones((1, len(tops))), tops, bottoms)[1][0])
     with np.errstate(invalid="ignore", divide="ignore"):
         studentised = (means - mean) / errors
@@ -83,6 +82,49 @@ def estimate(
     each = tops[bottoms > 0] / bottoms[bottoms > 0]
     ends = np.clip(mean - np.array([high, low]) * error, each.min(), each.max())
     return Estimate(mean, float(ends[0]), float(ends[1]))
+
+
+def simultaneous(
+    samples: Sequence[Floats], population: NDArray[np.int64] | None = None, seed: int = 0
+) -> list[Estimate]:
+    """Means of several numbers (K,) of the same markets, with intervals that hold together.
+
+    With a confidence of 95 %, every interval covers its mean at once, however many there are. All
+    means are resampled together, by population: the half width of an interval is its standard error
+    times the 95 % quantile of the largest studentised error among the means. Markets without a
+    number (nan, inf) are left out of their mean only.
+    """
+    sums = []
+    for sample in samples:
+        finite = np.isfinite(sample)
+        kept = np.where(finite, sample, 0.0)
+        every = np.ones(len(sample), bool)
+        sums.append(_sums_by_population(population, every, kept, finite.astype(float)))
+    number = len(sums[0][0]) if sums else 0
+    counts = np.ones((1, number))
+    if number > 1:
+        rng = np.random.default_rng(seed)
+        drawn = rng.multinomial(number, np.full(number, 1 / number), RESAMPLES).astype(float)
+        counts = np.concatenate([counts, drawn])
+    means, errors, largest = [], [], np.zeros(len(counts) - 1)
+    for tops, bottoms in sums:
+        if number < 2 or not bottoms.any():
+            means.append(float(tops.sum() / bottoms.sum()) if bottoms.any() else NAN)
+            errors.append(NAN)
+            continue
+        ratio, error = _ratios(counts, tops, bottoms)
+        means.append(float(ratio[0]))
+        errors.append(float(error[0]))
+        if error[0] > 1e-12 * abs(ratio[0]):
+            with np.errstate(invalid="ignore", divide="ignore"):
+                studentised = np.abs((ratio[1:] - ratio[0]) / error[1:])
+            studentised[~np.isfinite(studentised)] = 0.0
+            largest = np.maximum(largest, studentised)
+    critical = float(np.percentile(largest, 100 * (1 - LEVEL))) if len(largest) else NAN
+    return [
+        Estimate(mean, mean - critical * error, mean + critical * error)
+        for mean, error in zip(means, errors, strict=True)
+    ]
 
 
 def share_estimate(happens: NDArray[np.bool_], population: NDArray[np.int64] | None) -> Estimate:
@@ -170,6 +212,26 @@ def _sums_by_population(
         return sample, weight
     _, place = np.unique(population[kept], return_inverse=True)
     return np.bincount(place, sample).astype(float), np.bincount(place, weight).astype(float)
+
+
+def _resamples(populations: int, seed: int) -> Floats:
+    """(R, P) how often each population is in each resample.
+
+    A page has many estimates over the same rounds: small ones are kept for the next.
+    """
+    if populations > MOST_KEPT:
+        return _drawn(populations, seed)
+    return _kept(populations, seed)
+
+
+def _drawn(populations: int, seed: int) -> Floats:
+    share = np.full(populations, 1 / populations)
+    counts = np.random.default_rng(seed).multinomial(populations, share, RESAMPLES).astype(float)
+    counts.flags.writeable = False
+    return counts
+
+
+_kept = lru_cache(maxsize=1)(_drawn)
 
 
 def _ratios(counts: Floats, tops: Floats, bottoms: Floats) -> tuple[Floats, Floats]:

@@ -6,7 +6,10 @@ import re
 from tests.support.paths import ROOT
 
 PACKAGE = ROOT / "flmarket_sim"
-BOTTOM = {"errors", "randomness", "threads", "statistics", "storage"}
+BOTTOM = {
+    "errors", "author_frames", "randomness", "threads", "statistics", "storage", "tables",
+    "callable_room",
+}  # fmt: skip
 TYPES = BOTTOM | {"plugins", "scenario", "owners"}
 POLICIES = {"auctions", "aggregation", "perturbation"}
 ALLOWED = {  # room -> rooms it may import
@@ -22,7 +25,7 @@ ALLOWED = {  # room -> rooms it may import
     "eventlog": TYPES | {"eventlog"},
     "strategy": TYPES | POLICIES | {"learning", "strategy"},
     "market": TYPES | POLICIES | {"learning", "privacy", "eventlog", "strategy", "market"},
-    "testing": TYPES | POLICIES | {"privacy", "strategy", "testing"},
+    "testing": TYPES | POLICIES | {"learning", "privacy", "strategy", "testing"},
     "training": TYPES | POLICIES | {"perturbation", "learning", "strategy", "training"},
     "experiments": TYPES | POLICIES | {"learning", "market", "studies", "experiments"},
     "sweep": TYPES | {"learning", "eventlog", "market", "experiments", "sweep"},
@@ -43,6 +46,15 @@ ALLOWED = {  # room -> rooms it may import
     | {
         "eventlog", "privacy", "strategy", "testing", "market", "experiments",
         "sweep", "studies", "paper", "report",
+    },
+    "workbench": TYPES
+    | POLICIES
+    | {"eventlog", "learning", "report", "sweep", "workbench"},
+    "results": TYPES
+    | POLICIES
+    | {
+        "eventlog", "strategy", "testing", "market", "experiments", "sweep", "studies",
+        "report", "results",
     },
 }  # fmt: skip
 PURE = {"auctions", "aggregation", "perturbation"}  # arrays in, arrays out

@@ -14,6 +14,7 @@ from flmarket_sim.statistics import (
     median,
     p_below,
     share_estimate,
+    simultaneous,
     trimmed_mean,
 )
 
@@ -129,3 +130,34 @@ def test_p_below_follows_the_gap():
     assert p_below(Estimate(0, 0, 0), Estimate(1, 1, 1)) == 0.0
     unknown = Estimate(1.0, float("nan"), 2.0)
     assert p_below(Estimate(0.0, 0.0, 0.0), unknown) == 1.0
+
+
+def test_simultaneous_intervals_hold_all_together_and_single_ones_do_not():
+    rng = np.random.default_rng(1)
+    together, alone = 0, 0
+    for trial in range(150):
+        shared = rng.normal(size=40)
+        samples = [0.5 * shared + rng.normal(size=40) for _ in range(8)]
+        found = simultaneous(samples, seed=trial)
+        together += all(each.low <= 0 <= each.high for each in found)
+        alone += all(
+            each.low <= 0 <= each.high for each in (estimate(s, seed=trial) for s in samples)
+        )
+        assert [each.mean for each in found] == pytest.approx([s.mean() for s in samples])
+    assert together / 150 > 0.9 > alone / 150
+
+
+def test_a_simultaneous_mean_leaves_out_its_own_missing_markets_only():
+    first, second = np.array([1.0, 2.0, np.inf, 4.0]), np.array([1.0, 1.0, 1.0, 1.0])
+    found = simultaneous([first, second, np.full(4, np.nan)])
+    assert found[0].mean == pytest.approx(7 / 3) and found[1] == Estimate(1.0, 1.0, 1.0)
+    assert np.isnan(found[2].mean) and np.isnan(simultaneous([np.array([3.0])])[0].low)
+    assert simultaneous([]) == []
+
+
+def test_simultaneous_intervals_are_over_populations():
+    rng = np.random.default_rng(2)
+    population = np.repeat(np.arange(10), 20)
+    sample = np.repeat(rng.normal(size=10), 20) + 0.01 * rng.normal(size=200)
+    (apart,), (together,) = simultaneous([sample]), simultaneous([sample], population)
+    assert together.high - together.low > 2 * (apart.high - apart.low)

@@ -19,6 +19,7 @@ EXCLUDED = (
     ".venv",
     "build",
     "dist",
+    "site",
     "runs",
     "mutants",
     ".coverage",

@@ -11,8 +11,12 @@ register = _registry.register
 
 
 def named(text: str) -> Auction:
-    """The auction behind NAME, NAME@WEIGHTS (a learned one with other weights) or module:Class."""
-    auction: Auction = create(**AuctionName.parse(text).table)
+    """The auction behind a name as users type it, with weights, options and a label.
+
+    `auction_name.py` has the forms: NAME, NAME@WEIGHTS, file.py:Class, NAME[option=2], LABEL=NAME.
+    """
+    table = AuctionName.parse(text).table
+    auction: Auction = create(table.pop("name"), **table)
     return auction
 
 

@@ -11,7 +11,6 @@ a smaller privacy budget or fewer records. So a value must be positive, and non-
 from __future__ import annotations
 
 import copy
-import importlib
 from collections.abc import Callable
 from typing import Self
 
@@ -19,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.aggregation.market_error import MarketError, coordinate_error
+from flmarket_sim.author_frames import described
 from flmarket_sim.errors import ContractError, InputError, did_you_mean, shown
 from flmarket_sim.owners.bids import BidBatch
+from flmarket_sim.plugins.plugin_files import attribute_of
 
 Floats = NDArray[np.float64]
 Value = Callable[[Floats, Floats], Floats]
@@ -43,7 +44,8 @@ class RanksByValue:
                         a buyer who wants records and cannot use all of a large owner's
     "module:function"   function(privacy_budget, data_size), arrays (K, n) in, positive numbers
                         (K, n) out. It must be non-decreasing in both: otherwise owners can gain by
-                        reporting less than they have.
+                        reporting less than they have. "path/to/file.py:function" names one in a
+                        file.
     """
 
     def __init__(self, value: str = RECORDS_LOSS) -> None:
@@ -73,22 +75,16 @@ class RanksByValue:
 
 
 def _imported(name: str) -> Value:
-    """The function behind module:function."""
-    module_name, colon, attribute = name.partition(":")
-    if not colon:
+    """The function behind module:function or path/to/file.py:function."""
+    if ":" not in name:
         hint = did_you_mean(name, VALUES, ".")
         raise InputError(
             f"there is no value {shown(name)}{hint} Known: {', '.join(VALUES)}, or "
-            "'module:function'"
+            "'module:function', or 'path/to/file.py:function'"
         )
-    try:
-        function = getattr(importlib.import_module(module_name), attribute, None)
-    except (Exception, SystemExit) as error:  # foreign code may fail in any way
-        raise InputError(
-            f"value {shown(name)}: module {shown(module_name)} cannot be imported: {shown(error)}"
-        ) from error
+    function = attribute_of(name, f"value {shown(name)}")
     if not callable(function):
-        raise InputError(f"value {shown(name)}: {module_name!r} has no function {attribute!r}")
+        raise InputError(f"value {shown(name)} is not a function")
     checked: Value = function
     return checked
 
@@ -98,7 +94,7 @@ def _checked(name: str, function: Value, budget: Floats, size: Floats) -> Floats
     try:
         amounts = np.asarray(function(budget.copy(), size.copy()), np.float64)
     except Exception as error:  # foreign code may fail in any way
-        raise ContractError(f"value {name!r} fails: {type(error).__name__}: {error}") from error
+        raise ContractError(f"value {name!r} fails: {described(error)}") from error
     if amounts.shape != budget.shape:
         raise ContractError(
             f"value {name!r} must give numbers of shape {budget.shape}, got {amounts.shape}"

@@ -1,40 +1,46 @@
 """The command line: each command is a file of this folder, imported when it is called.
 
 Results go to stdout and progress to stderr. The exit code is 0 when the command succeeded,
-1 when it failed and 2 when its input was wrong.
+1 when it failed, 2 when its input was wrong, and 130 when Ctrl-C or SIGTERM stopped it.
 """
 
 from __future__ import annotations
 
 import io
-import os
 import signal
 import sys
+import traceback
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.author_frames import described, whole_wanted
+from flmarket_sim.cli.hints import hints
+from flmarket_sim.cli.option_words import with_options
+from flmarket_sim.cli.verbosity import chosen, print_times, verbosity_options
+from flmarket_sim.errors import FlmarketError, InputError, Interrupted
 
-COMMANDS = {  # name: (where it is defined, what `flmarket --help` says of it)
+COMMANDS = {  # in order of use; name: (where it is defined, what `flmarket --help` says of it)
     "run": ("run:run", "Simulate a scenario and write every event to Parquet."),
-    "resume": ("resume:resume", "Continue a run that was killed or interrupted."),
-    "validate": ("validate:validate", "Check a scenario and report everything wrong with it."),
-    "list": ("listing:list_", "List the names that scenarios can use, and the scenarios here."),
-    "sql": ("sql:sql", "Query the log of a run in SQL."),
-    "view": ("view:view", "Write the log of a run as one participant sees it."),
     "report": ("report:report", "Write an HTML page about runs, sweeps, studies or probes."),
-    "sweep": ("sweep:sweep", "Run a scenario over axes and seeds."),
-    "study": ("study:study", "Answer the question in the [study] table of a scenario."),
+    "workbench": ("workbench:workbench", "Open a web page over a folder of runs."),
+    "sql": ("sql:sql", "Query the log of a run in SQL."),
+    "resume": ("resume:resume", "Continue a run that was killed or interrupted."),
+    "view": ("view:view", "Write the log of a run as one participant sees it."),
+    "list": ("listing:list_", "List the names that scenarios can use, and the scenarios here."),
+    "validate": ("validate:validate", "Check a scenario and report everything wrong with it."),
+    "data": ("data:app", "List, fetch and check data sets."),
     "evaluate": ("evaluate:evaluate", "Compare auctions on the same markets."),
     "probe": ("probe:probe", "Search for the best misreport of every owner."),
     "audit": ("audit:audit", "Compare what an auction declares with what a search finds."),
     "train": ("train:train", "Train a learned auction."),
-    "reproduce": ("reproduce:reproduce", "Reproduce the figures and tables of the paper."),
-    "data": ("data:app", "List, fetch and check data sets."),
+    "sweep": ("sweep:sweep", "Run a scenario over axes and seeds."),
+    "study": ("study:study", "Answer the question in the [study] table of a scenario."),
     "privacy": ("privacy:app", "Audit the noise, or show the privacy ledger of a run."),
+    "reproduce": ("reproduce:reproduce", "Reproduce the figures and tables of the paper."),
+    "cite": ("cite:cite", "Print how to cite flmarket, the paper, and a run."),
 }
 LOOK: dict[str, Any] = {
     "add_completion": False,
@@ -49,10 +55,23 @@ class LazyCommands(TyperGroup):
         super().__init__(**settings)
         for name, (_, summary) in COMMANDS.items():
             self.add_command(TyperCommand(name, short_help=summary))
+        self.params += verbosity_options()
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        chosen.reset()
+        with hints():
+            return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else _imported(name), rest
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            with hints():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted") from None
 
 
 def _imported(name: str) -> Any:
@@ -63,15 +82,19 @@ def _imported(name: str) -> Any:
         single = typer.Typer(**LOOK)
         single.command(name)(command)
         command = single
-    return typer.main.get_command(command)
+    made = typer.main.get_command(command)
+    for leaf in getattr(made, "commands", {"": made}).values():
+        leaf.params += verbosity_options()
+    return made
 
 
 app = typer.Typer(
     cls=LazyCommands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"max_content_width": 100},
-    **LOOK,
+    context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
+    add_completion=True,
+    rich_markup_mode=LOOK["rich_markup_mode"],
 )
 
 
@@ -106,12 +129,21 @@ def main() -> None:
     except BrokenPipeError:
         sys.exit(1)
     except Exception as error:
-        if not isinstance(error, FlmarketError | MemoryError) and os.environ.get(
-            "FLMARKET_TRACEBACK"
-        ):
+        explained = isinstance(error, FlmarketError | MemoryError) and error.__cause__ is None
+        if whole_wanted() and not explained:
             raise
+        if chosen.verbose:
+            traceback.print_exception(error)
         print(f"flmarket: {_paragraph(error)}", file=sys.stderr)
-        sys.exit(2 if isinstance(error, InputError) else 1)
+        sys.exit(_exit_code(error))
+    finally:
+        print_times()
+
+
+def _exit_code(error: Exception) -> int:
+    if isinstance(error, Interrupted):
+        return 128 + signal.SIGINT
+    return 2 if isinstance(error, InputError) else 1
 
 
 def _interrupt(*_: object) -> None:
@@ -120,14 +152,11 @@ def _interrupt(*_: object) -> None:
 
 def _paragraph(error: Exception) -> str:
     if isinstance(error, FlmarketError):
-        return str(error)
+        return with_options(str(error))
     if isinstance(error, MemoryError):
         reason = f" ({error})" if str(error) else ""
         return (
             f"there is not enough memory for this{reason}; ask for fewer records, owners, markets "
             "or levels at once"
         )
-    return (
-        f"{type(error).__name__}: {error}. This error was not foreseen; FLMARKET_TRACEBACK=1 "
-        "shows where it happened"
-    )
+    return f"{described(error)}\nThis error was not foreseen; -v shows where it happened"

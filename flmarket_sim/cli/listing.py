@@ -7,33 +7,67 @@ from typing import Annotated
 
 import typer
 
-from flmarket_sim.cli.output import AsJson, print_json, print_rows
-from flmarket_sim.errors import InputError
+from flmarket_sim.cli.output import (
+    AsJson,
+    TableFile,
+    Wide,
+    print_entries,
+    print_json,
+    print_next_steps,
+    print_table,
+    save_table,
+)
+from flmarket_sim.errors import InputError, did_you_mean
 from flmarket_sim.plugins import registry
 from flmarket_sim.plugins.options import options_model
 from flmarket_sim.plugins.plugin_kind import PluginKind
 
+SCENARIOS = "scenarios"
+SINGULAR = dict(zip(registry.KINDS, registry.LISTS, strict=True)) | {"scenario": SCENARIOS}
+
 
 def list_(
-    what: Annotated[str, typer.Argument(help=f"One of {', '.join(registry.LISTS)}, scenarios.")],
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            help=f"One of {', '.join(registry.LISTS)}, {SCENARIOS}; all lists by default."
+        ),
+    ] = None,
+    wide: Wide = False,
+    table: TableFile = None,
     as_json: AsJson = False,
 ) -> None:
     """List the plug-ins of a kind with their options, or scenarios.
 
     Scenarios are those of the folder scenarios/ here, or else those that come with flmarket.
     """
-    if what == "scenarios":
-        rows = _scenarios()
-    elif what in registry.LISTS:
-        rows = [_described(registry.LISTS[what], name) for name in registry.LISTS[what].names()]
-    else:
-        raise InputError(
-            f"there is no list of {what!r}; choose one of {', '.join(registry.LISTS)}, scenarios"
-        )
+    rows = _lists() if what is None else _entries(SINGULAR.get(what, what))
+    save_table(rows, table)
     if as_json:
         print_json(rows)
-        return
-    print_rows(rows)
+    elif wide:
+        print_table(rows, wide=True)
+    else:
+        print_entries(rows)
+    if what is None and not as_json:
+        print_next_steps("flmarket list auctions", "flmarket run quickstart")
+
+
+def _lists() -> list[dict[str, str]]:
+    """Every list, how long it is, and its names."""
+    names = {plural: kind.names() for plural, kind in registry.LISTS.items()}
+    names[SCENARIOS] = _scenario_names()
+    return [{"list": f"{key} ({len(of)})", "names": ", ".join(of)} for key, of in names.items()]
+
+
+def _entries(what: str) -> list[dict[str, str]]:
+    if what == SCENARIOS:
+        return _scenarios()
+    if what in registry.LISTS:
+        return [_described(registry.LISTS[what], name) for name in registry.LISTS[what].names()]
+    known = [*registry.LISTS, SCENARIOS]
+    hint = did_you_mean(what, known, f"; choose one of {', '.join(known)}")
+    raise InputError(f"there is no list of {what!r}{hint}")
 
 
 def _described(known: PluginKind, name: str) -> dict[str, str]:
@@ -47,14 +81,19 @@ def _described(known: PluginKind, name: str) -> dict[str, str]:
     return row
 
 
-def _scenarios() -> list[dict[str, str]]:
-    from flmarket_sim.errors import ScenarioError
-    from flmarket_sim.scenario.scenario_file import load_scenario
+def _scenario_names() -> list[str]:
     from flmarket_sim.scenario.shipped import scenario_names
 
     here = [str(path) for path in sorted(Path("scenarios").rglob("*.toml"))]
+    return here or list(scenario_names())
+
+
+def _scenarios() -> list[dict[str, str]]:
+    from flmarket_sim.errors import ScenarioError
+    from flmarket_sim.scenario.scenario_file import load_scenario
+
     rows = []
-    for name in here or scenario_names():
+    for name in _scenario_names():
         try:
             about = load_scenario(name).description
         except ScenarioError:

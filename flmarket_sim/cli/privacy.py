@@ -16,7 +16,15 @@ from flmarket_sim.cli.crew import (
     crew_from,
     task_results,
 )
-from flmarket_sim.cli.output import AsJson, print_json, stdout
+from flmarket_sim.cli.output import (
+    AsJson,
+    TableFile,
+    Wide,
+    print_json,
+    print_paragraphs,
+    print_table,
+    save_table,
+)
 
 app = typer.Typer(
     help="Audit a perturbation, or show the privacy ledger of a run.", no_args_is_help=True, **LOOK
@@ -26,7 +34,10 @@ app = typer.Typer(
 @app.command()
 def audit(
     perturbation: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="A perturbation: NAME or module:Class.")
+        str,
+        typer.Argument(
+            metavar="[NAME]", help="A perturbation: NAME, module:Class or file.py:Class."
+        ),
     ] = "laplace",
     options: Annotated[
         list[str] | None,
@@ -55,6 +66,8 @@ def audit(
     cluster: Cluster = None,
     cluster_options: ClusterOptions = None,
     cluster_wait: ClusterWait = 300.0,
+    wide: Wide = False,
+    table: TableFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Bound the privacy loss of released gradients from below. Exit 1 if a claim is refuted."""
@@ -69,11 +82,14 @@ def audit(
     crew = crew_from(workers, cluster, cluster_options, cluster_wait)
     with task_results("privacy-audit", tasks, count_hits, crew, "batches") as hits:
         results = audit_results(tasks, hits, confidence)
+        about = {"perturbation": perturbation, "dimension": dimension, "noise": noise}
+        rows = [report.row(result) | about for result in results]
+        save_table(rows, table)
         if as_json:
-            about = {"perturbation": perturbation, "options": given, "dimension": dimension}
-            print_json([report.row(result) | about | {"noise": noise} for result in results])
+            print_json([row | {"options": given} for row in rows])
         else:
-            stdout.print(report.render(perturbation, given, claim, results), highlight=False)
+            print_table(report.shown_rows(results), wide=wide)
+            print_paragraphs([report.meaning(perturbation, given, claim, results[0])])
     if not all(result.passed for result in results):
         raise typer.Exit(1)
 
@@ -87,6 +103,8 @@ def ledger(
     top: Annotated[
         int, typer.Option(min=1, help="How many owners, those who sold most first.")
     ] = 10,
+    wide: Wide = False,
+    table: TableFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what owners sold in all, by the ledger and by dp-accounting.
@@ -96,9 +114,11 @@ def ledger(
     from flmarket_sim.report import privacy_ledger as report
 
     owners_report = report.read(directory, delta, top)
+    save_table(report.rows(owners_report), table)
     if as_json:
         print_json(owners_report.as_dict())
     else:
-        stdout.print(report.render(owners_report))
+        print_table(report.shown_rows(owners_report), wide=wide)
+        print_paragraphs([report.meaning(owners_report)])
     if owners_report.wrong:
         raise typer.Exit(1)

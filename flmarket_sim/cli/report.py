@@ -32,13 +32,10 @@ def report(
 
     It has a summary, interactive figures, tables, settings and provenance.
     """
-    from flmarket_sim.report.html import page
+    from flmarket_sim.results import report_page
 
-    inside = len(inputs) == 1 and inputs[0].is_dir()
-    written = page.write(
-        inputs, out or (inputs[0] / "report.html" if inside else Path("report.html")), force
-    )
+    made = report_page.report(inputs, out, force)
     if as_json:
-        print_json({"report": str(written), "bytes": written.stat().st_size})
+        print_json(made.as_json())
     else:
-        print_text(written)
+        print_text(made.path)

@@ -7,19 +7,28 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from flmarket_sim.cli.crew import Cluster, ClusterOptions, ClusterWait, Workers, crew_from
+from flmarket_sim.cli.figure_options import (
+    FigureTitle,
+    FigureWidth,
+    LegendNames,
+    XLabel,
+    YLabel,
+    figure_style,
+)
 from flmarket_sim.cli.output import (
     AsJson,
     Overrides,
+    directory_and_table,
     print_json,
     print_note,
+    print_paragraphs,
     print_text,
     progress,
-    stdout,
+    save_table,
 )
-from flmarket_sim.errors import FlmarketError, shortened
+from flmarket_sim.errors import FlmarketError, Interrupted, shortened
 
 
 def reproduce(
@@ -38,8 +47,12 @@ def reproduce(
         ),
     ] = False,
     out: Annotated[
-        Path, typer.Option(help="Directory of finished tasks; the same command continues there.")
-    ] = Path("runs/reproduction"),
+        Path | None,
+        typer.Option(
+            help="Directory of finished tasks, where the same command continues; by default "
+            "runs/reproduction. Or a file for the table of claims: .csv, .md, .tex, .parquet."
+        ),
+    ] = None,
     page: Annotated[
         Path | None,
         typer.Option(
@@ -54,6 +67,11 @@ def reproduce(
             "and levels), to be measured too."
         ),
     ] = None,
+    width: FigureWidth = None,
+    x_label: XLabel = None,
+    y_label: YLabel = None,
+    title: FigureTitle = None,
+    names_of_lines: LegendNames = None,
     workers: Workers = None,
     cluster: Cluster = None,
     cluster_options: ClusterOptions = None,
@@ -70,8 +88,11 @@ def reproduce(
     from flmarket_sim.paper.published_files import missing_files
     from flmarket_sim.report import reproduction_page as report
 
+    style = figure_style(width, x_label, y_label, title, names_of_lines)
     results = study.chosen(names)
-    target = page or out / (
+    directory, table = directory_and_table(out)
+    folder = directory or Path("runs/reproduction")
+    target = page or folder / (
         "reproduction.md" if results == list(study.RESULTS) else f"{'-'.join(results)}.md"
     )
     if authors is not None and (missing := missing_files(authors)):
@@ -87,7 +108,7 @@ def reproduce(
             with progress(name, "tasks") as tell:
                 made, wrong = study.reproduce(
                     [name],
-                    out,
+                    folder,
                     quick=quick,
                     crew=crew,
                     authors=authors,
@@ -99,8 +120,8 @@ def reproduce(
             if name in wrong:
                 print_note(f"{name}: {wrong[name]}")
     except KeyboardInterrupt:
-        raise FlmarketError(
-            f"interrupted; finished tasks are in {out}, and the same command continues"
+        raise Interrupted(
+            f"interrupted; finished tasks are in {folder}, and the same command continues"
         ) from None
     if not done:
         raise FlmarketError(f"nothing could be reproduced: {'; '.join(failed.values())}")
@@ -112,26 +133,33 @@ def reproduce(
         target,
         f"flmarket reproduce {' '.join(names)}{' --quick' if quick else ''}{more}",
         failed,
+        style,
     )
+    claims = [
+        {"result": result.name, **vars(ruled)}
+        for result in done
+        for ruled in verdicts(result.name, result.finding.rows)
+    ]
+    save_table(claims, table)
     if as_json:
-        claims = {r.name: [vars(v) for v in verdicts(r.name, r.finding.rows)] for r in done}
+        by_result = {r.name: [vars(v) for v in verdicts(r.name, r.finding.rows)] for r in done}
         print_json(
             {
                 "page": str(target),
-                "results": claims,
+                "results": by_result,
                 "seconds": {r.name: r.seconds for r in done},
                 "failed": failed,
             }
         )
     else:
         for result in done:
-            stdout.print(f"[bold]{study.RESULTS[result.name]}[/bold] ({result.seconds:.0f} s)")
-            for verdict in verdicts(result.name, result.finding.rows):
-                stdout.print(
-                    f"  {verdict.claim}: [bold]{verdict.outcome}[/bold]. "
-                    f"{escape(verdict.evidence)}",
-                    highlight=False,
-                )
+            print_text(f"{study.RESULTS[result.name]} ({result.seconds:.0f} s)")
+            print_paragraphs(
+                f"- {row['claim']}: {row['outcome']}. {row['evidence']}"
+                for row in claims
+                if row["result"] == result.name
+            )
+            print_text("")
         print_text(f"Page, figures and tables: {target}")
     if failed:
         raise typer.Exit(1)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from flmarket_sim.cli.output import AsJson, print_json, stdout
+from flmarket_sim.cli.output import (
+    AsJson,
+    TableFile,
+    Wide,
+    print_json,
+    print_table,
+    print_text,
+    save_arrow,
+)
 
 
 def sql(
@@ -17,16 +24,40 @@ def sql(
     query: Annotated[
         str, typer.Argument(help="DuckDB SQL; every event kind is a table, 'round' is 'rounds'.")
     ],
+    wide: Wide = False,
+    table: TableFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Query the log of a run in SQL."""
     from flmarket_sim.eventlog import sql as ask
 
     answer = ask(directory, query)
+    names = _unique(answer.column_names)
+    save_arrow(answer.rename_columns(names), table)
     if as_json:
         print_json(answer.to_pylist())
         return
-    table = Table(*answer.column_names, pad_edge=False)
-    for row in zip(*(column.to_pylist() for column in answer.columns), strict=True):
-        table.add_row(*(Text(f"{v:.6g}" if isinstance(v, float) else str(v)) for v in row))
-    stdout.print(table)
+    columns = (map(_cell, column.to_pylist()) for column in answer.columns)
+    rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+    print_table(rows or [dict.fromkeys(names)], names, wide)
+    if not rows:
+        print_text("no rows")
+
+
+def _cell(value: Any) -> Any:
+    """A value with the digits that somebody who asks in SQL expects: six."""
+    if isinstance(value, float | Decimal):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return f"[{', '.join(str(_cell(each)) for each in value)}]"
+    return value
+
+
+def _unique(names: list[str]) -> list[str]:
+    """Column names, told apart by a number where a query gives one name twice."""
+    seen: dict[str, int] = {}
+    made = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        made.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return made

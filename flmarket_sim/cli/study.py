@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flmarket_sim.cli.crew import Cluster, ClusterOptions, ClusterWait, Workers, crew_from
-from flmarket_sim.cli.output import AsJson, Overrides, print_json, print_text, progress, stdout
-from flmarket_sim.errors import FlmarketError
-from flmarket_sim.storage.result_folders import free_folder, result_folder
+from flmarket_sim.cli.figure_options import (
+    FigureFile,
+    FigureTitle,
+    FigureWidth,
+    LegendNames,
+    XLabel,
+    YLabel,
+    figure_style,
+)
+from flmarket_sim.cli.output import (
+    AsJson,
+    Overrides,
+    Wide,
+    directory_and_table,
+    print_json,
+    print_next_steps,
+    print_note,
+    print_paragraphs,
+    print_table,
+    print_text,
+    progress,
+    save_table,
+)
+from flmarket_sim.errors import Interrupted
+
+if TYPE_CHECKING:
+    from flmarket_sim.studies.study import Finding
 
 
 def study(
@@ -25,32 +50,51 @@ def study(
     cluster_wait: ClusterWait = 300.0,
     out: Annotated[
         Path | None,
-        typer.Option(help="Directory for table, rows and figure: new, or of a stopped study."),
+        typer.Option(
+            help="Directory for table, rows and figure: new, or of a stopped study; or a file for "
+            "the table: .csv, .md, .tex, .parquet."
+        ),
     ] = None,
+    figure: FigureFile = None,
+    width: FigureWidth = None,
+    x_label: XLabel = None,
+    y_label: YLabel = None,
+    title: FigureTitle = None,
+    names: LegendNames = None,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a study. It writes a table, Parquet and a figure; a stopped study continues."""
-    from flmarket_sim.report import study_folder as report
+    from flmarket_sim.results import study_result
     from flmarket_sim.scenario.scenario_file import load_scenario
-    from flmarket_sim.studies.study_run import is_unfinished, question_of, run_study
+    from flmarket_sim.studies.study_run import question_of
 
+    style = figure_style(width, x_label, y_label, title, names)
     loaded = load_scenario(scenario, overrides or ())
     question = question_of(loaded)
-    place = (f"study-{loaded.name}", loaded.digest())
-    usual = result_folder(*place)
-    folder = out or (usual if is_unfinished(usual) else free_folder(*place))
+    directory, table = directory_and_table(out)
+    folder = directory or study_result.usual_folder(loaded)
     crew = crew_from(workers, cluster, cluster_options, cluster_wait)
     began = time.perf_counter()
     try:
         with progress(loaded.name, f"tasks of {question.name}") as report_progress:
-            finding = run_study(loaded, folder, report.write, crew=crew, progress=report_progress)
+            result = study_result.study(loaded, folder, progress=report_progress, crew=crew)
     except KeyboardInterrupt:
-        raise FlmarketError(
+        raise Interrupted(
             f"interrupted; finished tasks are in {folder}, and the same command continues"
         ) from None
+    save_table(result.finding.rows, table)
+    if figure is not None:
+        print_note(f"the figure is in {result.save(figure, style)}")
     if as_json:
-        rows = {"rows": finding.rows, "sentences": finding.sentences}
-        print_json({"directory": str(folder)} | rows)
+        print_json(result.as_json())
         return
-    stdout.print(report.render(finding))
+    show_finding(result.finding, wide)
     print_text(f"{time.perf_counter() - began:.0f} s; table, rows and figure are in {folder}")
+    print_next_steps(f"flmarket report {shlex.quote(str(folder))}")
+
+
+def show_finding(finding: Finding, wide: bool = False) -> None:
+    """Prints the rows that answer the question, the sentences, and what intervals are of."""
+    print_table(finding.rows, finding.shown_columns(), wide, finding.shown_rows)
+    print_paragraphs([*(f"- {sentence}" for sentence in finding.sentences), finding.intervals])

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flmarket_sim.cli.output import AsJson, Overrides, print_json, progress, stdout
-from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.cli.output import (
+    AsJson,
+    Overrides,
+    print_json,
+    print_next_steps,
+    print_table,
+    print_text,
+    progress,
+)
+from flmarket_sim.errors import InputError, Interrupted
 
 
 def train(
@@ -89,13 +98,14 @@ def train(
                 progress=report,
             )
     except KeyboardInterrupt:
-        raise FlmarketError("interrupted; the same command goes on from the last epoch") from None
+        raise Interrupted("interrupted; the same command goes on from the last epoch") from None
     metrics = learned.facts["metrics"]
     if as_json:
         print_json({"weights": str(out)} | learned.facts)
     else:
-        stdout.print(
-            f"{out}: " + ", ".join(f"{key} {value:.4g}" for key, value in metrics.items()),
-            highlight=False,
-            markup=False,
+        print_table([{"metric": key, "value": value} for key, value in metrics.items()])
+        print_text(f"the weights are in {out}")
+        market_name = shlex.quote(str(scenario))
+        print_next_steps(
+            f"flmarket evaluate {mechanism}@{shlex.quote(str(out))} --scenario {market_name}"
         )

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from flmarket_sim.cli.output import AsJson, print_json, print_text, progress
-from flmarket_sim.errors import FlmarketError
+from flmarket_sim.errors import Interrupted
 
 
 def view(
@@ -40,7 +40,7 @@ def run_view(scenario: Any, who: str, out: Path, as_json: bool) -> None:
             with progress(scenario.name) as report:
                 finished = simulation.run(scenario, Path(hidden) / "run", progress=report)
         except KeyboardInterrupt:
-            raise FlmarketError(
+            raise Interrupted(
                 "interrupted; a view needs a finished run, so nothing was written"
             ) from None
         facts = write_view(finished.path, who, out)

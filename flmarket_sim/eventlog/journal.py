@@ -16,6 +16,7 @@ import json
 import os
 import struct
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +29,8 @@ from flmarket_sim.storage.atomic_files import write_whole
 HEAD = struct.Struct("<4sQI")
 MAGIC = b"FLMJ"
 Batches = dict[str, list[pa.RecordBatch]]
+APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)  # Windows would change line ends
+SYNC = getattr(os, "fdatasync", os.fsync)  # Windows and macOS have only fsync
 COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -63,6 +66,25 @@ def read_journal(path: Path, until: int | None = None) -> JournalContent:
     return JournalContent(seq, {kind: full for kind, full in filled.items() if full})
 
 
+def read_after(
+    path: Path, place: int, wanted: Callable[[str, int], bool]
+) -> tuple[int, JournalContent]:
+    """The complete groups from a place on, and where they end. The writer is not disturbed.
+
+    `wanted(kind, bytes)` says which kinds of events are decoded; the others are skipped.
+    """
+    with path.open("rb") as file:
+        file.seek(place)
+        content = memoryview(file.read())
+    end, seq = 0, 0
+    batches: Batches = {}
+    while (group := _group(content, end, wanted)) is not None:
+        end, seq, in_group = group
+        for kind, more in in_group.items():
+            batches.setdefault(kind, []).extend(more)
+    return place + end, JournalContent(seq, batches)
+
+
 class Journal:
     """Writes the journals of a log, one after the other.
 
@@ -91,7 +113,7 @@ class Journal:
             self.folder.mkdir(parents=True, exist_ok=True)
             whole = _encoded(seq, everything)
             write_whole(path, lambda hidden: hidden.write_bytes(whole))
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
+            self._file = os.open(path, APPEND)
         else:
             self._add(_encoded(seq, fresh))
         self.seq = seq
@@ -114,7 +136,7 @@ class Journal:
             rest = memoryview(group)
             while rest:
                 rest = rest[os.write(self._file, rest) :]
-            os.fdatasync(self._file)
+            SYNC(self._file)
         except OSError:
             os.ftruncate(self._file, before)
             raise
@@ -140,7 +162,9 @@ def _encoded(seq: int, batches: Batches) -> bytes:
     return HEAD.pack(MAGIC, len(payload), zlib.crc32(payload)) + payload
 
 
-def _group(content: memoryview, place: int) -> tuple[int, int, Batches] | None:
+def _group(
+    content: memoryview, place: int, wanted: Callable[[str, int], bool] | None = None
+) -> tuple[int, int, Batches] | None:
     """The end of the group at a place, its last event, and its batches; None if incomplete."""
     if len(content) - place < HEAD.size:
         return None
@@ -153,6 +177,9 @@ def _group(content: memoryview, place: int) -> tuple[int, int, Batches] | None:
         head, start = json.loads(line), len(line)
         batches: Batches = {}
         for kind, size in head["kinds"]:
+            if wanted is not None and not wanted(kind, size):
+                start += size
+                continue
             table = pa.ipc.open_stream(pa.py_buffer(payload[start : start + size])).read_all()
             table.validate(full=True)
             if not table.schema.equals(arrow_schema(kind, ())) or table.column("seq").null_count:

@@ -39,7 +39,7 @@ from flmarket_sim.eventlog.visibility import (
 from flmarket_sim.owners import valuation
 from flmarket_sim.owners.owner_types import OwnerTypes
 from flmarket_sim.storage.atomic_files import disk_error, write_parquet, write_text
-from flmarket_sim.storage.result_folders import claim
+from flmarket_sim.storage.result_folders import claim, give_up
 from flmarket_sim.storage.untrusted_files import read_parquet, require_columns
 
 PUBLIC = ("name", "rounds", "privacy")  # parts of a scenario that all participants know
@@ -112,6 +112,8 @@ def write_view(run: str | os.PathLike[str], who: str, out: str | Path) -> dict[s
         write_text(out / "run.json", json.dumps(view_info, indent=2, ensure_ascii=False) + "\n")
     except OSError as error:
         raise disk_error(out, error) from error
+    finally:
+        give_up(out)
     return view_info
 
 

@@ -17,6 +17,7 @@ from flmarket_sim.errors import InputError, shown
 from flmarket_sim.eventlog.journal import journals, read_journal
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS, arrow_schema
 from flmarket_sim.eventlog.tables import NEEDED, table_schema
+from flmarket_sim.plugins.plugin_files import find_again
 from flmarket_sim.scenario.later_keys import as_it_was_meant
 from flmarket_sim.scenario.model import Scenario, without_nulls
 from flmarket_sim.scenario.scenario_file import build_scenario
@@ -39,10 +40,11 @@ def read_scenario(run: str | os.PathLike[str]) -> Scenario:
         raise InputError(f"{run} is the view of {info['view']}, who does not know the scenario")
     if not isinstance(info.get("scenario"), dict):
         raise InputError(f"{where} does not describe a run; start again with `flmarket run`")
+    find_again(info.get("plugins"))
     tables = without_nulls(as_it_was_meant(info["scenario"]))
     if info.get("repeatable") is False:
         tables.pop("seed", None)  # beside hardened noise no seed may be given
-    scenario = build_scenario(tables, str(where))
+    scenario = build_scenario(tables, str(where), with_data=False)
     if scenario.digest() != info.get("scenario_sha256"):
         raise InputError(
             f"{where}: the scenario does not have the hash that is stored beside it; it was "
@@ -160,23 +162,8 @@ def sql(run: str | os.PathLike[str], query: str) -> pa.Table:
     """
     import duckdb
 
-    read_run(run)
     with duckdb.connect() as database:
-        for kind, (parts, later) in event_files(Path(run), list(KINDS)).items():
-            name = f"{kind}s" if kind == "round" else kind
-            if parts:
-                _view(database, name if later is None else f"{name} in parts", parts)
-            if later is not None or not parts:
-                database.register(
-                    f"{name} in journal" if parts else name,
-                    arrow_schema(kind, ()).empty_table() if later is None else later,
-                )
-            if parts and later is not None:
-                both = f'from "{name} in parts" union all from "{name} in journal"'
-                database.execute(f'create view "{name}" as {both}')
-        for name in ("owners", "ledger"):
-            if (path := Path(run) / f"{name}.parquet").exists():
-                _view(database, name, [path])
+        register_tables(database, run)
         try:
             result = database.sql(query)
         except duckdb.Error as error:
@@ -189,13 +176,37 @@ def sql(run: str | os.PathLike[str], query: str) -> pa.Table:
             raise InputError(f"SQL: {error}") from None
 
 
+def register_tables(database: Any, run: str | os.PathLike[str]) -> list[Path]:
+    """Makes the tables of a run known to a DuckDB connection. Returns the files behind them."""
+    read_run(run)
+    files: list[Path] = []
+    for kind, (parts, later) in event_files(Path(run), list(KINDS)).items():
+        name = f"{kind}s" if kind == "round" else kind
+        files += parts
+        if parts:
+            _view(database, name if later is None else f"{name} in parts", parts)
+        if later is not None or not parts:
+            database.register(
+                f"{name} in journal" if parts else name,
+                arrow_schema(kind, ()).empty_table() if later is None else later,
+            )
+        if parts and later is not None:
+            both = f'from "{name} in parts" union all from "{name} in journal"'
+            database.execute(f'create view "{name}" as {both}')
+    for name in ("owners", "ledger"):
+        if (path := Path(run) / f"{name}.parquet").exists():
+            files.append(path)
+            _view(database, name, [path])
+    return files
+
+
 def _view(database: Any, name: str, files: list[Path]) -> None:
     """Makes a table of files, and escapes what DuckDB would take for patterns in their names."""
     import duckdb
 
     try:
         database.read_parquet(
-            [re.sub(r"([*?\[])", r"[\1]", str(file)) for file in files]
+            [re.sub(r"([*?\[])", r"[\1]", file.as_posix()) for file in files]
         ).create_view(name)
     except duckdb.Error as error:
         raise InputError(f"{files[0].parent} cannot be read: {error}") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,10 @@ from flmarket_sim.eventlog.reader import (
     read_scenario,
     sql,
 )
-from flmarket_sim.eventlog.result_table import ResultTable
 from flmarket_sim.eventlog.summary import summarise
-from flmarket_sim.eventlog.table_text import as_html
 from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.tables.result_table import ResultTable
+from flmarket_sim.tables.table_text import as_html
 
 
 class Run:
@@ -81,6 +82,15 @@ class Run:
     def summary(self) -> dict[str, Any]:
         """Totals of the run and of each buyer: what `flmarket run --json` prints."""
         return summarise(self.path)
+
+    def plot(self, column: str | None = None, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draws a column of `rounds` over the rounds as a matplotlib figure.
+
+        By default it is the accuracy, or the error bound in a market without a model. The figure is
+        written where a path is given (.pdf, .svg or .png).
+        """
+        # named as text, since figures are made in a room above this one
+        return import_module("flmarket_sim.results.run_figure").draw_run(self, column, path)
 
     def __fspath__(self) -> str:
         return str(self.path)

@@ -39,12 +39,35 @@ def summarise(run: str | os.PathLike[str]) -> dict[str, Any]:
         "largest_privacy_sold": float(sold.max()),
         "mean_privacy_sold": float(sold[sold > 0].mean()) if (sold > 0).any() else 0.0,
         "buyers": {
-            name: totals_of_table(own) for name in buyers if len(own := of_buyer(rounds, name))
+            name: totals_of_table(own, yardsticks_of(info).get(name))
+            for name in buyers
+            if len(own := of_buyer(rounds, name))
         },
         "models": models_of(info["scenario"]),
         "error": errors_of(info["scenario"]),
         "notes": info.get("notes", []),
+        "warnings": warnings_of(info),
         "behaviours": earnings(run) if info["scenario"]["owners"].get("behaviours") else {},
+    }
+
+
+def warnings_of(info: dict[str, Any]) -> list[str]:
+    """Why some numbers of a run mean little, as run.json says it."""
+    stored = info.get("warnings")
+    return [str(text) for text in stored] if isinstance(stored, list) else []
+
+
+def yardsticks_of(info: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What run.json says that accuracies are to be compared with, by buyer.
+
+    It is empty for a run that has not finished, or that an earlier version made.
+    """
+    stored = info.get("yardsticks")
+    by_buyer = stored if isinstance(stored, dict) else {}
+    return {
+        name: {key: number for key, number in own.items() if isinstance(number, float)}
+        for name, own in by_buyer.items()
+        if isinstance(own, dict)
     }
 
 

@@ -23,6 +23,12 @@ OWNERS = (
     Column("records_per_second", F64, HERS, "compute speed; null: gradients take no time"),
     Column("behaviour", pa.int8(), HERS, "name of her behaviour; null: she tells the truth", ()),
     Column(
+        "name",
+        pa.string(),
+        HERS,
+        "her name in the data; only with the partition 'given' in a market with learning",
+    ),
+    Column(
         "records",
         pa.list_(I32),
         HERS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -19,13 +20,26 @@ TOTALS: dict[str, type] = {
     "mean_error_bound": float,
     "final_accuracy": float,
     "final_loss": float,
+    "final_balanced_accuracy": float,
 }
+# What accuracies are compared with. They do not follow from the rounds: run.json has them.
+YARDSTICKS: dict[str, type] = {
+    "constant_guess": float,
+    "constant_guess_balanced": float,
+    "noiseless_accuracy": float,
+    "noiseless_balanced_accuracy": float,
+}
+TOTALS |= YARDSTICKS
+MEASURED = ("accuracy", "loss", "balanced_accuracy")  # of a model that was evaluated
 
 
-def totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def totals(
+    rows: list[dict[str, Any]], yardsticks: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Totals of `round` events, with the keys of TOTALS.
 
-    A total is None where no round was valid, or no model was evaluated.
+    A total is None where no round was valid, or no model was evaluated; a yardstick is None where
+    it is not given.
     """
     valid = [row for row in rows if row["valid"]]
     measured = [row for row in rows if row["accuracy"] is not None]
@@ -43,13 +57,22 @@ def totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
         else None,
         "final_accuracy": measured[-1]["accuracy"] if measured else None,
         "final_loss": measured[-1]["loss"] if measured else None,
-    }
+        "final_balanced_accuracy": measured[-1]["balanced_accuracy"] if measured else None,
+    } | _known(yardsticks)
 
 
-def buyers_totals(rows: list[dict[str, Any]], buyers: list[str]) -> dict[str, dict[str, Any]]:
-    """The totals of each buyer who had a round, in the order of `buyers`."""
+def buyers_totals(
+    rows: list[dict[str, Any]],
+    buyers: list[str],
+    yardsticks: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """The totals of each buyer who had a round, in the order of `buyers`.
+
+    `yardsticks` are by buyer, as run.json has them.
+    """
     by_buyer = {name: [row for row in rows if row["buyer"] == name] for name in buyers}
-    return {name: totals(rounds) for name, rounds in by_buyer.items() if rounds}
+    known = yardsticks or {}
+    return {name: totals(own, known.get(name)) for name, own in by_buyer.items() if own}
 
 
 ADDED = (
@@ -62,24 +85,23 @@ ADDED = (
     "winners",
     "privacy_sold",
     "error_bound",
-    "accuracy",
-    "loss",
+    *MEASURED,
 )
 
 
-def totals_of_table(rounds: pa.Table) -> dict[str, Any]:
+def totals_of_table(
+    rounds: pa.Table, yardsticks: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """The same totals from a table with the columns ADDED: a long run does not fit into dicts."""
     column = {
-        name: rounds.column(name).to_numpy()
-        for name in ADDED
-        if name not in ("buyer", "accuracy", "loss")
+        name: rounds.column(name).to_numpy() for name in ADDED if name not in ("buyer", *MEASURED)
     }
     valid = column["valid"].astype(bool)
-    measured = rounds.select(["accuracy", "loss"]).filter(rounds.column("accuracy").is_valid())
+    measured = rounds.select(MEASURED).filter(rounds.column("accuracy").is_valid())
     last = (
         measured.slice(len(measured) - 1).to_pylist()
         if len(measured)
-        else [{"accuracy": None, "loss": None}]
+        else [dict.fromkeys(MEASURED)]
     )
     return {
         "rounds": len(valid),
@@ -95,4 +117,9 @@ def totals_of_table(rounds: pa.Table) -> dict[str, Any]:
         else None,
         "final_accuracy": last[0]["accuracy"],
         "final_loss": last[0]["loss"],
-    }
+        "final_balanced_accuracy": last[0]["balanced_accuracy"],
+    } | _known(yardsticks)
+
+
+def _known(yardsticks: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {name: (yardsticks or {}).get(name) for name in YARDSTICKS}

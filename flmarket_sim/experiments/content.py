@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,21 +13,20 @@ from numpy.typing import NDArray
 from flmarket_sim.auctions.auction_name import AuctionName
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.family_table import named_codes
-
-PLUGIN = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*")  # module:Class
+from flmarket_sim.plugins.plugin_files import MODULE_TARGET, content_hash, source_of, texts_in
 
 
 def file_contents(data: Any) -> dict[str, str]:
     """A hash of each file that a text inside `data` names.
 
-    A text names a file as a path, as NAME@PATH (an auction with its weights), or as module:Class.
+    A text names a file as a path, as module:Class, as path/to/file.py:Class, or as an auction with
+    weights or options (auctions/auction_name.py).
     """
-    hashes = {}
-    for text in sorted(set(_texts(data))):
-        path = _file_of(text)
-        if path is not None:
-            hashes[text] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return hashes
+    return {
+        part: content_hash(path)
+        for text in sorted(set(texts_in(data)))
+        for part, path in _files_of(text)
+    }
 
 
 def array_contents(*arrays: NDArray[Any]) -> str:
@@ -47,32 +44,15 @@ def profile_contents(truth: Profiles) -> str:
     return json.dumps([names, file_contents(names), arrays])
 
 
-def _texts(data: Any) -> Iterator[str]:
-    if isinstance(data, str):
-        yield data
-    elif isinstance(data, dict):
-        for value in data.values():
-            yield from _texts(value)
-    elif isinstance(data, list | tuple):
-        for value in data:
-            yield from _texts(value)
-
-
-def _file_of(text: str) -> Path | None:
-    if match := PLUGIN.fullmatch(text):
-        return _source_of(match[1])
-    try:
-        path = Path(AuctionName.parse(text).weights or text)
-        return path if path.is_file() else None
-    except (OSError, ValueError):  # a text that cannot be a path
-        return None
-
-
-def _source_of(module: str) -> Path | None:
-    try:
-        spec = importlib.util.find_spec(module)
-    except (ImportError, ValueError, AttributeError):
-        return None
-    if spec is None or spec.origin is None or not spec.has_location:
-        return None
-    return Path(spec.origin)
+def _files_of(text: str) -> Iterator[tuple[str, Path]]:
+    """The files that a text names, each with the part of the text that names it."""
+    name = AuctionName.parse(text)
+    for part in dict.fromkeys([text, name.name, name.weights or "", *name.option_texts]):
+        path = source_of(part)
+        if path is None and not MODULE_TARGET.fullmatch(part):
+            try:
+                path = Path(part) if Path(part).is_file() else None
+            except (OSError, ValueError):  # a text that cannot be a path
+                path = None
+        if path is not None:
+            yield part, path

@@ -203,7 +203,7 @@ class _Dispatch(Generic[AnyTask]):
         elif self.looked - self.seen > self.patience:
             raise FlmarketError(
                 f"no worker at {self.place.name} for {self.patience:g} s. {self.place.advice} "
-                f"--cluster-wait SECONDS waits longer; {STAYS}"
+                f"`cluster_wait` SECONDS waits longer; {STAYS}"
             )
 
     @contextmanager

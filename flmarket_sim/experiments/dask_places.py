@@ -42,7 +42,7 @@ def crew_at(
         place = partial(_slurm, workers or 1, parse_options(options))
     elif options:
         raise InputError(
-            "--cluster-option is for --cluster slurm: a SLURM job has options, and you start other "
+            "`cluster_option` is for `cluster` slurm: a SLURM job has options, and you start other "
             "workers yourself"
         )
     elif where == "local":
@@ -50,12 +50,12 @@ def crew_at(
     elif ADDRESS.fullmatch(where):
         if workers is not None:
             raise InputError(
-                f"--workers says how many to start; the workers at {where} are there already"
+                f"`workers` says how many to start; the workers at {where} are there already"
             )
         place = partial(_address, where)
     else:
         raise InputError(
-            f"--cluster {where}: name a scheduler's address (tcp://HOST:PORT), or local, or slurm"
+            f"`cluster` {where}: name a scheduler's address (tcp://HOST:PORT), or local, or slurm"
         )
     return DaskCrew(place, patience, say)
 
@@ -66,7 +66,7 @@ def parse_options(options: Sequence[str]) -> dict[str, Any]:
     for option in options:
         key, equals, value = option.partition("=")
         if not equals or not key:
-            raise InputError(f"--cluster-option {option}: write KEY=VALUE, e.g. memory=8GB")
+            raise InputError(f"`cluster_option` {option}: write KEY=VALUE, e.g. memory=8GB")
         try:
             parsed[key.strip().replace("-", "_")] = json.loads(value)
         except ValueError:
@@ -161,11 +161,11 @@ def slurm_cluster(options: dict[str, Any]) -> Any:
         from dask_jobqueue import SLURMCluster
     except ImportError:
         raise InputError(
-            "--cluster slurm needs dask-jobqueue: pip install 'flmarket-sim[cluster]'"
+            "`cluster` slurm needs dask-jobqueue: pip install 'flmarket-sim[cluster]'"
         ) from None
     if shutil.which("sbatch") is None:
         raise InputError(
-            "--cluster slurm needs `sbatch`, which is not on the PATH: run it on a machine that "
+            "`cluster` slurm needs `sbatch`, which is not on the PATH: run it on a machine that "
             "submits SLURM jobs"
         )
     section = options.get("config_name", "slurm")
@@ -178,7 +178,7 @@ def slurm_cluster(options: dict[str, Any]) -> Any:
     except (ValueError, TypeError, KeyError, OSError) as error:
         if "cores and memory" in str(error):
             raise InputError(
-                "say how large a job is: --cluster-option cores=8 --cluster-option memory=16GB, or "
+                "say how large a job is: `cluster_option` cores=8 `cluster_option` memory=16GB, or "
                 "jobqueue.slurm.cores and .memory in ~/.config/dask/jobqueue.yaml"
             ) from None
         raise InputError(

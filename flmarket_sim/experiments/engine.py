@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from flmarket_sim.author_frames import failure_text
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.experiments.store import MemoryStore, Store
 from flmarket_sim.experiments.task import Task
@@ -40,9 +41,9 @@ class Guarded:
             with one_torch_thread():
                 return self.measure(task)
         except FlmarketError as error:
-            return Failure(str(error), isinstance(error, InputError))
+            return Failure(failure_text(error, own=True), isinstance(error, InputError))
         except Exception as error:  # a plug-in can fail in any way
-            return Failure(f"{type(error).__name__}: {error}")
+            return Failure(failure_text(error, own=False))
 
 
 def perform(

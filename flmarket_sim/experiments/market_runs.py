@@ -23,8 +23,8 @@ def changed(scenario: Scenario, **tables: Any) -> Scenario:
     return change_scenario(scenario, study=None, **tables)
 
 
-def auction_table(text: str) -> dict[str, str]:
-    """The [auction] table behind NAME or NAME@WEIGHTS."""
+def auction_table(text: str) -> dict[str, Any]:
+    """The [auction] table behind a name with weights and options."""
     return AuctionName.parse(text).table
 
 
@@ -35,19 +35,24 @@ def ran(scenario: Scenario, data: Dataset | None = None) -> Iterator[Path]:
         yield run(scenario, Path(folder) / "run", data=data).path
 
 
-_loaded: dict[str, Dataset | None] = {}
+_loaded: dict[str, Dataset] = {}
 
 
 def load_data(scenario: Scenario) -> Dataset | None:
     """The scenario's data, or None in a market without learning.
 
-    The process keeps the last data sets, because consecutive runs often share one.
+    The process keeps the last data sets, because consecutive runs often share one. Files of the
+    user may change, so their plug-in remembers them itself.
     """
+    if not _learns(scenario):
+        return None
+    if isinstance(dataset.data_source(scenario), dataset.OwnFiles):
+        return dataset.read_data(scenario)
     key = data_key(scenario)
     if key not in _loaded:
         while len(_loaded) >= DATA_SETS_KEPT:
             del _loaded[next(iter(_loaded))]
-        _loaded[key] = dataset.load_data(scenario) if _learns(scenario) else None
+        _loaded[key] = dataset.read_data(scenario)
     return _loaded[key]
 
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from flmarket_sim.errors import FlmarketError
+from flmarket_sim.errors import FlmarketError, Interrupted
 from flmarket_sim.experiments.store import FileStore, MemoryStore, Store
 from flmarket_sim.experiments.task import Task
 from flmarket_sim.storage.result_folders import result_folder
@@ -39,8 +39,8 @@ def scratch_store(name: str, tasks: Sequence[Task], say: Say) -> Iterator[Store]
             yield store
         except KeyboardInterrupt:
             if not store.is_on_disk:
-                raise FlmarketError("interrupted; no result was kept") from None
-            raise FlmarketError(
+                raise Interrupted("interrupted; no result was kept") from None
+            raise Interrupted(
                 f"interrupted; finished tasks are in {path}, and the same command continues there"
             ) from None
         if store.is_on_disk:

@@ -179,7 +179,9 @@ class WorkerProcess(Generic[AnyTask]):
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.task: AnyTask | None = None
-        self.process = context.Process(target=_work, args=(theirs, function), daemon=True)
+        self.process = context.Process(
+            target=_work, args=(theirs, function, os.getcwd()), daemon=True
+        )
         with _one_thread():
             self.process.start()
         theirs.close()
@@ -213,13 +215,17 @@ def _one_thread() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _work(pipe: Any, function: Callable[[Any], Any]) -> None:
-    """The main function of a worker process.
+def _work(pipe: Any, function: Callable[[Any], Any], directory: str) -> None:
+    """The main function of a worker process, in the working directory of the one that started it.
 
-    It ends with its parent, also in the middle of a task. Its own session keeps Ctrl-C from it.
+    It ends with its parent, also in the middle of a task. Its own session keeps Ctrl-C from it;
+    where there are no sessions, it does not listen.
     """
+    os.chdir(directory)  # names of files are relative to it
     if hasattr(os, "setsid"):
         os.setsid()
+    else:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         pipe.send(READY)
@@ -234,4 +240,4 @@ def _end_with_parent() -> None:
     parent = parent_process()
     if parent is not None:
         parent.join()
-        os.kill(os.getpid(), signal.SIGKILL)
+        os._exit(1)

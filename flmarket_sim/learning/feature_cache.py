@@ -30,13 +30,20 @@ def cached(name: str, version: int, sources: list[Path], make: Callable[[], Data
     facts = [(str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns) for p in sources]
     key = hashlib.sha256(repr((version, facts)).encode()).hexdigest()[:16]
     home = cache_home() / "features" / f"{name}-{key}"
-    parts = ("train_x", "train_y", "test_x", "test_y", "classes")
+    parts = ["train_x", "train_y", "test_x", "test_y", "classes"]
+    with_owners = ("owners", "owner_names")
     try:
         loaded = [np.load(home / f"{part}.npy") for part in parts]
-        return Dataset(loaded[0], loaded[1], loaded[2], loaded[3], tuple(loaded[4].tolist()))
+        loaded[4] = tuple(loaded[4].tolist())
+        if (home / "owners.npy").exists():
+            loaded += [np.load(home / f"{part}.npy") for part in with_owners]
+            loaded[6] = tuple(loaded[6].tolist())
+        return Dataset(*loaded)
     except (OSError, ValueError, EOFError):
         pass
     data = make()
+    if data.owners is not None:
+        parts += with_owners
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(dir=home.parent, prefix=".new-"))

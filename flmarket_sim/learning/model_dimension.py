@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from flmarket_sim.learning.buyer_model import build_model
-from flmarket_sim.learning.dataset import KnownShape, load_data
-from flmarket_sim.plugins import registry
+from flmarket_sim.learning.dataset import KnownShape, data_source, read_data
 from flmarket_sim.randomness import Streams
 from flmarket_sim.scenario.model import ResolvedBuyer, Scenario
 
@@ -23,8 +22,8 @@ def model_dimension(scenario: Scenario, buyer: ResolvedBuyer | None = None) -> i
 
 def data_shape(scenario: Scenario) -> tuple[int, int]:
     """The number of features and of classes of a scenario's data."""
-    source = registry.datasets.create(scenario.data.name, **scenario.data.options)
+    source = data_source(scenario)
     if isinstance(source, KnownShape):
         return source.shape()
-    data = load_data(scenario)
+    data = read_data(scenario)
     return data.train_x.shape[1], len(data.classes)

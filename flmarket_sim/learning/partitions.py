@@ -36,6 +36,13 @@ class ChecksCounts(Partition, Protocol):
     def check(self, class_counts: Ints, owners: int) -> None: ...
 
 
+@runtime_checkable
+class KeepsOwners(Partition, Protocol):
+    """A partition by the real owners of the data: `chosen` says which of them are in the market."""
+
+    def chosen(self, owner_counts: Ints, owners: int) -> Ints: ...
+
+
 class Iid:
     """IID with sizes by a power law (paper, VI-A).
 
@@ -105,6 +112,30 @@ class Shards:
         return np.asarray(per_piece[dealt].sum(axis=1))
 
 
+class Given:
+    """The real owners: a column of the data says who holds which record.
+
+    If the scenario has fewer owners than the data, they are those with the most records, and the
+    records of the others are not used. The first of equals in the order of names comes first.
+    """
+
+    name = "given"
+
+    def chosen(self, owner_counts: Ints, owners: int) -> Ints:
+        """The numbers of the owners in the market, rising."""
+        there = len(owner_counts)
+        if owners > there:
+            raise InputError(
+                f"the data have {there:,} owners, but owners.count is {owners:,}; leave "
+                "owners.count out to take all of them"
+            )
+        by_size = np.argsort(-owner_counts.sum(axis=1), kind="stable")
+        return np.sort(by_size[:owners])
+
+    def counts(self, class_counts: Ints, owners: int, rng: np.random.Generator) -> Ints:
+        raise InputError("the partition 'given' needs the owners of the data, not numbers of them")
+
+
 def enough(records: int, owners: int, minimum: int) -> None:
     """Refuses fewer than `minimum` records an owner."""
     if records < owners * minimum:
@@ -149,6 +180,16 @@ def split_classes(class_counts: Ints, sizes: Ints, rng: np.random.Generator) -> 
         )
         first = last
     return table
+
+
+def held(owners: Ints, chosen: Ints) -> tuple[Ints, Ints]:
+    """Records of the chosen owners, as `deal` gives them: an owner's own are in their order."""
+    order = np.argsort(owners, kind="stable")
+    sizes = np.bincount(owners, minlength=int(chosen.max()) + 1)
+    kept = np.zeros(len(sizes), bool)
+    kept[chosen] = True
+    rows = order[kept[owners[order]]]
+    return rows, np.concatenate([[0], np.cumsum(sizes[chosen])])
 
 
 def deal(labels: NDArray[np.int64], counts: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:

@@ -5,62 +5,106 @@ from __future__ import annotations
 import filecmp
 import json
 import math
-import os
 import platform
 import time
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from filelock import BaseFileLock
 
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.eventlog import ParquetLog, read_run
 from flmarket_sim.eventlog.model_files import read_models
 from flmarket_sim.eventlog.reader import event_parts, read_scenario, refuse_losses
 from flmarket_sim.eventlog.schema import KINDS, SCHEMA_VERSION
+from flmarket_sim.learning.dataset import OwnFiles, data_source
 from flmarket_sim.market import checkpoint
 from flmarket_sim.market.behaviour_cast import HONEST, Cast
 from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.market.model_keeper import ModelKeeper
+from flmarket_sim.market.replaced_run import is_unfinished, make_room
 from flmarket_sim.owners.family_table import FAMILIES, family_names, positions_among, present
 from flmarket_sim.owners.population import Population
+from flmarket_sim.plugins.plugin_files import file_plugins, find_again
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import DiskError, disk_error, write_parquet, write_text
-from flmarket_sim.storage.result_folders import LOCK, claim, lock
+from flmarket_sim.storage.result_folders import LOCK, claim, lock, remove_lock_file
+
+DATA_FILES = "data_files"  # the key of run.json
+
+
+class Findings(NamedTuple):
+    """What a finished run says about itself in run.json.
+
+    notes       sentences about the market that its users should read
+    warnings    why some of its numbers mean little
+    yardsticks  by buyer, what her accuracy is to be compared with
+    """
+
+    notes: list[str]
+    warnings: list[str]
+    yardsticks: Mapping[str, Mapping[str, float | None]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entries of run.json; those without content are left out."""
+        known = {
+            name: dict(own)
+            for name, own in self.yardsticks.items()
+            if any(number is not None for number in own.values())
+        }
+        entries = {"notes": self.notes, "warnings": self.warnings, "yardsticks": known}
+        return {key: entry for key, entry in entries.items() if entry}
 
 
 class RunFolder:
     """The directory of one run, open for writing by this process alone."""
 
-    def __init__(self, path: Path, handle: int, info: dict[str, Any], before: float = 0.0) -> None:
+    def __init__(
+        self, path: Path, held: BaseFileLock | None, info: dict[str, Any], before: float = 0.0
+    ) -> None:
         self.path, self.info = path, info
-        self._lock, self._before, self._began = handle, before, time.perf_counter()
+        self._lock, self._before, self._began = held, before, time.perf_counter()
 
     @classmethod
-    def create(cls, path: Path, scenario: Scenario) -> RunFolder:
-        """Makes a new or empty directory the directory of a run."""
+    def create(cls, path: Path, scenario: Scenario, force: bool = False) -> RunFolder:
+        """Makes a new or empty directory the directory of a run.
+
+        With `force`, the directory may hold a run that failed or was stopped: it is deleted.
+        """
+        if force:
+            make_room(path)
+        elif is_unfinished(path):
+            raise InputError(
+                f"{path} is not empty: it holds a run that is not finished. If no process is at "
+                "work on it, `resume` continues it, and `force=True` replaces it; `out` names "
+                "another directory"
+            )
         claim(path, "run")
-        handle = lock(path, "run")
+        held = lock(path, "run")
         try:
-            claim(path, "run")  # another run may have used it before we had the lock
             info = {
                 "schema": SCHEMA_VERSION,
                 "scenario": scenario.as_dict(),
                 "scenario_sha256": scenario.digest(),
                 "seed": scenario.seed,
                 "repeatable": scenario.repeatable,
+                **data_files(scenario),
                 "versions": versions()
                 | ({} if scenario.repeatable else {"opendp": _version("opendp")}),
             }
+            if plugins := file_plugins(scenario.as_dict()):
+                info["plugins"] = plugins
             _write_json(path / "run.json", info | {"outcome": "running"})
-            return cls(path, handle, info)
+            return cls(path, held, info)
         except OSError as error:
-            os.close(handle)
+            held.release()
             raise disk_error(path, error, "Nothing was begun") from error
         except BaseException:
-            os.close(handle)
+            held.release()
             raise
 
     @classmethod
@@ -73,7 +117,7 @@ class RunFolder:
                 f"{path} is the directory of a sweep; `flmarket sweep` with its file continues it"
             )
         info = read_run(path)
-        handle = None if info.get("outcome") == "finished" else lock(path, "run")
+        held = None if info.get("outcome") == "finished" else lock(path, "run")
         try:
             info = read_run(path)  # it may have changed before we had the lock
             if not {"scenario", "scenario_sha256", "versions", "outcome"} <= info.keys():
@@ -88,24 +132,21 @@ class RunFolder:
                     "scenario_sha256",
                     "seed",
                     "repeatable",
+                    DATA_FILES,
                     "versions",
+                    "plugins",
                 )
                 if key in info
             }
             if info["outcome"] != "finished":
                 same_versions(path, path / "run.json", info["versions"])
-            elif handle is not None:
-                os.close(handle)
-                handle = None
-            return cls(
-                path,
-                -1 if handle is None else handle,
-                stable | {"outcome": info["outcome"]},
-                _seconds(info),
-            )
+            elif held is not None:
+                held.release()
+                held = None
+            return cls(path, held, stable | {"outcome": info["outcome"]}, _seconds(info))
         except BaseException:
-            if handle is not None:
-                os.close(handle)
+            if held is not None:
+                held.release()
             raise
 
     @property
@@ -119,7 +160,24 @@ class RunFolder:
                 f"{self.path} has noise that cannot be drawn again, so its run cannot be resumed; "
                 "start it again in another directory"
             )
+        lost = find_again(self.info.get("plugins"))
+        if lost:
+            raise InputError(
+                f"{self.path} was begun with {', '.join(lost)}. This file is gone or was changed, "
+                "and the rest of the run could differ; put it back to continue, or start again: "
+                "`force=True` replaces the run"
+            )
         return read_scenario(self.path)
+
+    def check_data_files(self, scenario: Scenario) -> None:
+        """Refuses to continue a run whose own data files have changed since it began."""
+        then, now = self.info.get(DATA_FILES, {}), data_files(scenario).get(DATA_FILES, {})
+        for path in now:
+            if now[path] != (then.get(path) if isinstance(then, dict) else None):
+                raise InputError(
+                    f"{path} has changed since {self.path} began, and the rest would differ; "
+                    "bring the file back, or start again in another directory"
+                )
 
     def write_owners(self, people: Population, cast: Cast | None, records: bool = True) -> None:
         """Writes the owners, with their records if these are wanted and known.
@@ -142,13 +200,13 @@ class RunFolder:
             )
 
     def finish(
-        self, ledger: Ledger, log: ParquetLog, models: ModelKeeper, notes: list[str]
+        self, ledger: Ledger, log: ParquetLog, models: ModelKeeper, findings: Findings
     ) -> dict[str, Any]:
         """Completes the run: afterwards its directory has results only."""
         write_parquet(self.path / "ledger.parquet", ledger_table(ledger))
         log.close()
         self.info |= {"outcome": "finished", "log": log.summary()} | _kept(models)
-        self.info |= {"notes": notes} if notes else {}
+        self.info |= findings.as_dict()
         self.info["wall_seconds"] = self._seconds()
         _write_json(self.path / "run.json", self.info)
         self.tidy()
@@ -156,11 +214,8 @@ class RunFolder:
 
     def tidy(self) -> None:
         """Deletes files that only a running simulation needs, or that a kill has left."""
-        for path in (
-            self.path / checkpoint.NAME,
-            self.path / LOCK,
-            *self.path.glob("events/journal-*"),
-        ):
+        remove_lock_file(self.path / LOCK)
+        for path in (self.path / checkpoint.NAME, *self.path.glob("events/journal-*")):
             path.unlink(missing_ok=True)
         for pattern in (
             ".*.tmp",
@@ -219,12 +274,18 @@ class RunFolder:
             pass
 
     def close(self) -> None:
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def _seconds(self) -> float:
         return round(self._before + time.perf_counter() - self._began, 3)
+
+
+def data_files(scenario: Scenario) -> dict[str, dict[str, str]]:
+    """The entry of run.json about the user's own data files, if there are any."""
+    source = data_source(scenario)
+    return {DATA_FILES: source.file_hashes()} if isinstance(source, OwnFiles) else {}
 
 
 def versions() -> dict[str, str]:
@@ -296,6 +357,8 @@ def owners_table(people: Population, cast: Cast | None, records: bool = True) ->
             "behaviour": pa.DictionaryArray.from_arrays(behaviour, labels),
         }
     )
+    if people.names is not None:
+        table = table.append_column("name", pa.array(people.names, pa.string()))
     if not records or people.rows is None or people.offsets is None:
         return table
     rows, offsets = (pa.array(column, pa.int32()) for column in (people.rows, people.offsets))

@@ -20,17 +20,20 @@ from flmarket_sim.eventlog import Log, ParquetLog
 from flmarket_sim.eventlog.parquet_log import ADVICE
 from flmarket_sim.eventlog.round_log import RoundLog
 from flmarket_sim.eventlog.run import Run
+from flmarket_sim.learning.arrays_data import arrays_of_run
 from flmarket_sim.learning.buyer_model import create_model
-from flmarket_sim.learning.dataset import Dataset, load_data
+from flmarket_sim.learning.dataset import Dataset, read_data
 from flmarket_sim.market.behaviour_cast import behaviour_labels
 from flmarket_sim.market.broker import Broker
 from flmarket_sim.market.buyer import Buyer
 from flmarket_sim.market.checkpoint import Checkpoint, Checkpoints, read_checkpoint, restore
 from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.market.mail import failing
+from flmarket_sim.market.market_warnings import run_warnings
 from flmarket_sim.market.model_keeper import ModelKeeper, keep_first_models
-from flmarket_sim.market.run_folder import RunFolder
+from flmarket_sim.market.run_folder import Findings, RunFolder
 from flmarket_sim.market.world import World, randomisers
+from flmarket_sim.market.yardsticks import yardsticks
 from flmarket_sim.owners.population import create_population, named_families
 from flmarket_sim.perturbation.perturbation import delta_of
 from flmarket_sim.randomness import Streams
@@ -46,25 +49,29 @@ def run(
     out: str | os.PathLike[str],
     progress: Progress | None = None,
     data: Dataset | None = None,
+    force: bool = False,
 ) -> Run:
     """Simulates a scenario into the new or empty directory `out`.
 
     `progress(done, total)` is called after every round of every buyer. `data` is the scenario's
-    data set if it is loaded already.
+    data set if it is loaded already. `force` replaces a run in `out` that failed or was stopped.
     """
     randomisers(scenario, Streams(scenario.seed))  # refuses noise that is not there
-    folder = RunFolder.create(Path(out), scenario)
+    folder = RunFolder.create(Path(out), scenario, force)
     try:
         return _carry_out(folder, scenario, None, progress, data)
     finally:
         folder.close()
 
 
-def resume(out: str | os.PathLike[str], progress: Progress | None = None) -> Run:
+def resume(
+    out: str | os.PathLike[str], progress: Progress | None = None, data: Dataset | None = None
+) -> Run:
     """Continues a run that was stopped in any way, to the same bytes as without the stop.
 
     It starts from the run's checkpoint, or else from the beginning, and what was written before
-    must come out the same. A finished run is only checked.
+    must come out the same. A finished run is only checked. A run on arrays needs the same `data`
+    again; a run on the user's own files refuses to continue if these have changed.
     """
     folder = RunFolder.reopen(Path(out))
     try:
@@ -72,7 +79,10 @@ def resume(out: str | os.PathLike[str], progress: Progress | None = None) -> Run
             folder.check_whole()
             folder.tidy()
             return Run(folder.path)
-        return _carry_out(folder, folder.scenario(), read_checkpoint(folder.path), progress, None)
+        scenario = folder.scenario()
+        data = arrays_of_run(scenario, data, folder.path)
+        folder.check_data_files(scenario)
+        return _carry_out(folder, scenario, read_checkpoint(folder.path), progress, data)
     finally:
         folder.close()
 
@@ -93,7 +103,9 @@ def _carry_out(
             world = build_world(scenario, log, data, 0.0 if start is None else start.facts.time)
             folder.write_owners(world.population, world.cast, scenario.log.records)
             simulate(world, progress, Checkpoints(log, models), start)
-        folder.finish(world.ledger, log, models, world.notes)
+            found = yardsticks(scenario, world.data, world.population, world.notes)
+        warnings = run_warnings(scenario, world.population, world.ledger)
+        folder.finish(world.ledger, log, models, Findings(world.notes, warnings, found))
         return Run(folder.path)
     except BaseException as error:
         folder.stop(log, error, models)
@@ -110,6 +122,14 @@ def rounds_only(scenario: Scenario, data: Dataset | None = None) -> list[dict[st
     return log.rounds()
 
 
+def accuracy_yardsticks(
+    scenario: Scenario, data: Dataset | None = None
+) -> dict[str, dict[str, float | None]]:
+    """What a run would have in run.json beside the accuracy of each buyer."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        return yardsticks(scenario, data)
+
+
 def build_world(
     scenario: Scenario, log: Log, data: Dataset | None = None, time: float = 0.0
 ) -> World:
@@ -117,12 +137,10 @@ def build_world(
     streams = Streams(scenario.seed)
     learns = any(buyer.model.name != "none" for buyer in scenario.resolved_buyers())
     if learns and data is None:
-        data = load_data(scenario)
+        data = read_data(scenario)
     if learns and data is not None:
         data.check()
-    population = create_population(
-        scenario, streams, data.train_y if learns and data is not None else None
-    )
+    population = create_population(scenario, streams, data if learns else None)
     delta = max(delta_of(one.perturbation) for one in randomisers(scenario, streams))
     ledger = Ledger(len(population), scenario.owners.lifetime_budget, delta)
     return World(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.learning.partitions import deal
+from flmarket_sim.errors import InputError, plugin_errors
+from flmarket_sim.learning.dataset import NO_OWNERS, Dataset, DatasetSource, HasOwners
+from flmarket_sim.learning.partitions import KeepsOwners, Partition, deal, held
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.family_table import FAMILIES, codes_of_names, family_codes, named_codes
 from flmarket_sim.owners.owner_types import OwnerTypes
@@ -27,6 +29,7 @@ class Population:
 
     `rows[offsets[i]:offsets[i + 1]]` are the records of owner i in the training data; both are None
     in a market without learning. `records_per_second` is None where computing takes no time.
+    `names` are those of real owners, which a column of the data has; None for drawn owners.
     """
 
     family: NDArray[np.int8]
@@ -36,6 +39,7 @@ class Population:
     records_per_second: Floats | None = None
     rows: Ints | None = None
     offsets: Ints | None = None
+    names: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.rate)
@@ -60,19 +64,27 @@ class Population:
         return self.types(owners).value(privacy_loss, data_size)
 
 
+class Holdings(NamedTuple):
+    """Who holds what: the number of records of each owner, and the fields of `Population`."""
+
+    data_size: Ints
+    rows: Ints | None = None
+    offsets: Ints | None = None
+    names: tuple[str, ...] | None = None
+
+
 def create_population(
-    scenario: Scenario, streams: Streams, labels: Ints | None = None
+    scenario: Scenario, streams: Streams, data: Dataset | None = None
 ) -> Population:
-    """Draws the owners of a scenario. With the training labels, records are dealt out too."""
+    """Draws the owners of a scenario. With the data, each owner gets her records too."""
     owners = scenario.owners
     source = registry.datasets.create(scenario.data.name, **scenario.data.options)
     partition = registry.partitions.create(owners.partition.name, **owners.partition.options)
-    rng = streams.generator(Purpose.PARTITION)
-    class_counts = source.class_counts(streams) if labels is None else np.bincount(labels)
-    counts = partition.counts(np.asarray(class_counts, np.int64), owners.count, rng)
-    rows = offsets = None
-    if labels is not None:
-        rows, offsets = deal(labels, counts, rng)
+    kinds = scenario.data.name, owners.partition.name
+    if isinstance(partition, KeepsOwners):
+        hold = _real_holdings(partition, source, owners.count, streams, data)
+    else:
+        hold = _drawn_holdings(partition, source, owners.count, streams, data, kinds)
     types = streams.generator(Purpose.TYPES)
     choices = family_codes(list(owners.families))
     family = choices[types.integers(0, len(choices), owners.count)]
@@ -81,7 +93,45 @@ def create_population(
     speed = None
     if owners.records_per_second is not None:
         speed = streams.generator(Purpose.SPEED).uniform(*owners.records_per_second, owners.count)
-    return Population(family, rate, privacy_budget, counts.sum(axis=1), speed, rows, offsets)
+    size, rows, offsets, names = hold
+    return Population(family, rate, privacy_budget, size, speed, rows, offsets, names)
+
+
+def _drawn_holdings(
+    partition: Partition,
+    source: DatasetSource,
+    owners: int,
+    streams: Streams,
+    data: Dataset | None,
+    names: tuple[str, str],
+) -> Holdings:
+    rng = streams.generator(Purpose.PARTITION)
+    with plugin_errors("data set", names[0]):
+        counts = source.class_counts(streams) if data is None else np.bincount(data.train_y)
+    with plugin_errors("partition", names[1]):
+        table = partition.counts(np.asarray(counts, np.int64), owners, rng)
+    if data is None:
+        return Holdings(table.sum(axis=1))
+    return Holdings(table.sum(axis=1), *deal(data.train_y, table, rng))
+
+
+def _real_holdings(
+    partition: KeepsOwners,
+    source: DatasetSource,
+    owners: int,
+    streams: Streams,
+    data: Dataset | None,
+) -> Holdings:
+    if data is None:
+        if not isinstance(source, HasOwners):
+            raise InputError(NO_OWNERS)
+        counts = source.owner_counts(streams)
+        return Holdings(counts[partition.chosen(counts, owners)].sum(axis=1))
+    counts = data.owner_counts()
+    chosen = partition.chosen(counts, owners)
+    assert data.owners is not None
+    names = tuple(data.owner_names[owner] for owner in chosen.tolist())
+    return Holdings(counts[chosen].sum(axis=1), *held(data.owners, chosen), names)
 
 
 def named_families(scenario: Scenario) -> tuple[str, ...]:

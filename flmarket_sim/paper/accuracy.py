@@ -13,8 +13,19 @@ from flmarket_sim.paper.paper_market import PUBLISHED, PaperMarket, in_panels
 from flmarket_sim.paper.paper_study import PaperStudy
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import OVER_RUNS, Estimate, from_seeds
+from flmarket_sim.studies.accuracy_references import (
+    CONSTANT_GUESS,
+    GUESSES,
+    NOISELESS,
+    WITHOUT_NOISE,
+    compared_with,
+    reference_lines,
+    references,
+)
 from flmarket_sim.studies.study import Count, Finding, Plot, Row, Work, spread
 
+QUALITY = ("accuracy", "balanced_accuracy")
+BESIDE = ("balanced_accuracy", *GUESSES.values(), *NOISELESS.values())
 OURS = "ours: "  # prefix of the auction with another release and training than the paper's
 
 
@@ -29,6 +40,8 @@ class Accuracy(PaperStudy):
     over_baseline     accuracy minus that of the first auction under the same rule; auctions with
                       published weights are compared with the first auction's published weights
     over_last_rule    accuracy minus that of the same auction under the last rule
+    noiseless_accuracy   without noise and market, with the same training (`constant_guess`: always
+                      the commonest class)
 
     `ours` are changes of the scenario, by dotted paths, with which the auction `ours_auction`
     stands beside the paper's setting: the same owners, privacy budgets and money, and another
@@ -54,10 +67,12 @@ class Accuracy(PaperStudy):
         market, seed = PaperMarket.model_validate(work["market"]), work["seed"]
         rows: list[Row] = []
         data = load_data(market.of(scenario, seed=seed))
+        beside: Row = {}
         for name, rule in market.policies(work["auctions"], work["rules"], work["authors"]):
             auction = market.auction_options(name, rule, work["authors"])
             run = market.of(scenario, seed=seed, auction=auction, aggregation={"name": rule})
-            origin = {"market": market.name, "auction": name, "rule": rule, "seed": seed}
+            beside = beside or references(run, data)  # the same for every auction and rule
+            origin = {"market": market.name, "auction": name, "rule": rule, "seed": seed} | beside
             rows += [origin | row for row in _evaluated(rounds_only(run, data))]
         if work.get("ours"):
             name, rule = work["ours_auction"], work["rules"][0]
@@ -66,6 +81,7 @@ class Accuracy(PaperStudy):
                 scenario, seed=seed, auction=market.auction_options(name, rule), **changes
             )
             origin = {"market": market.name, "auction": OURS + name, "rule": rule, "seed": seed}
+            origin |= references(run, data)
             rows += [origin | row for row in _evaluated(rounds_only(run, data))]
         return rows
 
@@ -84,13 +100,30 @@ class Accuracy(PaperStudy):
                 ("over_last_rule", (market, auction, self.rules[-1], number)),
             ):
                 row |= spread(key, _difference(by_seed, cells.get(place, {})))
-            for key in ("error_bound", "true_error", "invalid"):
+            for key in (*BESIDE, "error_bound", "true_error", "invalid"):
                 row |= spread(key, _over_seeds(by_seed, key))
             rows.append(row)
         label = f"test accuracy of {scenario.model.name}"
         plot = Plot("round", "accuracy", "auction", "round", label, panel="panel")
         sentences = [_sentence(rows, market.name, scenario.model.name) for market in self.markets]
-        return Finding(rows, plot, sentences, in_panels(rows), OVER_RUNS)
+        end = max(row["round"] for row in rows)
+        at_the_end = [row for row in rows if row["round"] == end]
+        shown = (
+            "market",
+            "auction",
+            "rule",
+            "round",
+            "accuracy",
+            "over_baseline",
+            "balanced_accuracy",
+            "noiseless_accuracy",
+            "constant_guess",
+            "true_error",
+        )
+        drawn = in_panels(rows)
+        lines = {WITHOUT_NOISE: NOISELESS["accuracy"], CONSTANT_GUESS: GUESSES["accuracy"]}
+        drawn += reference_lines(drawn, plot, lines)
+        return Finding(rows, plot, sentences, drawn, OVER_RUNS, shown, at_the_end)
 
 
 def _evaluated(rounds: list[Row]) -> list[Row]:
@@ -102,14 +135,14 @@ def _evaluated(rounds: list[Row]) -> list[Row]:
     }
     means["invalid"] = 1 - len(valid) / len(rounds)
     return [
-        {"round": row["round"] + 1, "accuracy": row["accuracy"]} | means
+        {"round": row["round"] + 1} | {key: row[key] for key in QUALITY} | means
         for row in rounds
         if row["accuracy"] is not None
     ]
 
 
 def _over_seeds(by_seed: dict[int, Row], key: str) -> Estimate:
-    return from_seeds(np.array([row[key] for row in by_seed.values()], float))
+    return from_seeds(np.array([row.get(key) for row in by_seed.values()], float))
 
 
 def _difference(by_seed: dict[int, Row], baseline: dict[int, Row]) -> Estimate:
@@ -129,4 +162,5 @@ def _sentence(rows: list[Row], market: str, model: str) -> str:
         f"{Estimate(row['accuracy'], row['accuracy_low'], row['accuracy_high'])}"
         for row in sorted(last, key=lambda row: -float(row["accuracy"]))
     ]
-    return f"{market}, model {model}, after round {end}: {', '.join(accuracies)}"
+    said = f"{market}, model {model}, after round {end}: {', '.join(accuracies)}"
+    return said + compared_with(last)

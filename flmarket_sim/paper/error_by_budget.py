@@ -121,7 +121,11 @@ class ErrorByBudget(PaperStudy):
             labels[self.show], log=of_errors, panel="panel", top=CEILING if of_errors else None,
         )  # fmt: skip
         sentences = [self._sentence(rows, market.name) for market in self.markets]
-        return Finding(rows, plot, sentences, in_panels(measured))
+        keys = ("market", "auction", "budget_factor", self.show, "rule")
+        others = ("error_bound", "invalid_rate", "surplus_share", "spent_share")
+        of_rule = [row for row in rows if row["rule"] == self.rules[0]]
+        shown = tuple(dict.fromkeys((*keys, *others)))
+        return Finding(rows, plot, sentences, in_panels(measured), shown=shown, shown_rows=of_rule)
 
     def _sentence(self, rows: list[Row], market: str) -> str:
         values: dict[str, list[float]] = {}

@@ -168,7 +168,9 @@ class Guarantees(PaperStudy):
             bars=True, panel="market", log=True,
         )  # fmt: skip
         sentences = [_sentence(row) for row in rows if row["paper_regret"] is not None]
-        return Finding(rows, plot, sentences, bars)
+        measured = ("as_published", "paper_regret", "probe", "ir_as_published", "paper_ir")
+        shown = ("market", "auction", "rule", *measured)
+        return Finding(rows, plot, sentences, bars, shown=shown)
 
 
 def _tested_on(market: PaperMarket, scenario: Scenario, auction: Any, profiles: int) -> Floats:

@@ -220,7 +220,8 @@ class Levels:
         )  # fmt: skip
         places = dict.fromkeys((row["market"], row["networks"]) for row in rows)
         sentences = [_sentence(rows, *place) for place in places]
-        return Finding(rows, plot, sentences, lines, OVER_INSTANCES)
+        shown = ("market", "networks", "levels", "as_published", "probed", "ir_as_published")
+        return Finding(rows, plot, sentences, lines, OVER_INSTANCES, shown=shown)
 
 
 def _published(work: Work) -> Any:

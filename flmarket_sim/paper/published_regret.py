@@ -112,4 +112,5 @@ class PublishedRegret:
             values = [f"{row['measured_by']} {row['gain_over_cost']:.3f}" for row in measured]
             sentences.append(f"{name}: {', '.join(values)}")
         plot = Plot("auction", "gain_over_cost", "measured_by", "", "mean gain / cost", bars=True)
-        return Finding(rows, plot, sentences)
+        shown = ("auction", "measured_by", "gain_over_cost", "gain_over_cost_median", "markets")
+        return Finding(rows, plot, sentences, shown=shown)

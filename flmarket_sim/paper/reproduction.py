@@ -71,7 +71,8 @@ def experiment(
     study = scenario.study
     if study is None:
         raise InputError(
-            f"the scenario of {name!r} has no [study] table any more; --set must leave it there"
+            f"the scenario of {name!r} has no [study] table any more; an `override` must leave "
+            "it there"
         )
     options = study.options
     smaller = options.pop("quick", None) or {}

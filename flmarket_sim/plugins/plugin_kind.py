@@ -1,28 +1,32 @@
-"""Plug-ins of one kind, found by a built-in name, an entry point or `module:Class`."""
+"""Plug-ins of one kind, found by a built-in name, an entry point, `module:Class` or
+`path/to/file.py:Class`."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Any
 
 import pydantic
 
-from flmarket_sim.errors import InputError, did_you_mean, shortened, shown
+from flmarket_sim.author_frames import add_author_frames, described
+from flmarket_sim.errors import InputError, did_you_mean, shown
 from flmarket_sim.plugins.options import chosen, options_model
+from flmarket_sim.plugins.plugin_files import attribute_of
 
 
 class PluginKind:
     """Plug-ins of one kind by name.
 
     `builtin` maps names to "module:Class", imported on first use. Packages add their own through
-    the entry-point group `group`. A name with a colon is itself a `module:Class`. `needs` are the
-    attributes that a class of this kind must have. A class is built as Class(*facts, **options),
-    where the first `facts` arguments are not options: a scenario does not name them. `unfit` has
-    names that people may expect, each with the reason why there is no such plug-in.
+    the entry-point group `group`. A name with a colon is itself a `module:Class` or a
+    `path/to/file.py:Class`. `needs` are the attributes that a class of this kind must have. A class
+    is built as Class(*facts, **options), where the first `facts` arguments are not options: a
+    scenario does not name them. `unfit` has names that people may expect, each with the reason why
+    there is no such plug-in.
     """
 
     def __init__(
@@ -55,6 +59,22 @@ class PluginKind:
         self._classes[name] = cls
         return cls
 
+    @contextmanager
+    def lent(self, make: Callable[[], Any], name: str) -> Iterator[str]:
+        """Makes an object of this process known by a name for as long as the block lasts.
+
+        `make` returns it. Where the name is taken, a number follows it; the block gets the result.
+        """
+        free, number = name, 1
+        while free in self._targets or free in self._classes or free in self.names():
+            number += 1
+            free = f"{name}-{number}"
+        self._classes[free] = make
+        try:
+            yield free
+        finally:
+            del self._classes[free]
+
     def get(self, name: str) -> Any:
         """The class of this name, imported on first use."""
         if name in self._classes:
@@ -76,34 +96,34 @@ class PluginKind:
         try:
             checked = model.model_validate(options)
         except pydantic.ValidationError as error:
+            wrong = "; ".join(
+                _option_error(one, list(model.model_fields)) for one in error.errors()
+            )
             allowed = ", ".join(model.model_fields) or "none"
-            lines = [
-                f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {shown(e['input'])})"
-                for e in error.errors()
-            ]
-            raise InputError(
-                f"{self.kind} {name!r}: {'; '.join(lines)}; options: {allowed}"
-            ) from None
+            raise InputError(f"{self.kind} {name!r}: {wrong} (options: {allowed})") from None
         return self.construct(name, cls, chosen(checked))
 
     def construct(self, name: str, cls: Any, options: dict[str, Any]) -> Any:
         """The class called with options; an exception of its constructor becomes an InputError."""
         try:
             return cls(**options)
-        except InputError:
+        except InputError as error:
+            add_author_frames(error)
             raise
         except Exception as error:  # foreign code may fail in any way
-            raise InputError(
-                f"{self.kind} {name!r} cannot be made: {type(error).__name__}: "
-                f"{shortened(str(error))}"
-            ) from error
+            raise InputError(f"{self.kind} {name!r} cannot be made: {described(error)}") from error
 
     def unknown(self, name: str) -> str:
         """The message about a name that no plug-in of this kind has."""
         if name in self.unfit:
             return f"{self.kind} {name!r} is of no use here: {self.unfit[name]}"
         hint, known = did_you_mean(name, self.names(), "."), ", ".join(self.names())
-        return f"unknown {self.kind} {shown(name)}{hint} Known: {known}, or 'module:Class'"
+        if name.endswith(".py"):
+            return f"{self.kind} {shown(name)}: name the class in the file, too: {name}:Class"
+        return (
+            f"unknown {self.kind} {shown(name)}{hint} Known: {known}, or "
+            "'module:Class', or 'path/to/file.py:Class'"
+        )
 
     def describe(self, name: str) -> str:
         """The first line of the plug-in's docstring."""
@@ -117,22 +137,19 @@ class PluginKind:
             self._targets.setdefault(point.name, point.value)
 
 
+def _option_error(error: Any, allowed: list[str]) -> str:
+    """What is wrong with one option, in our words."""
+    name = ".".join(map(str, error["loc"]))
+    if error["type"] == "extra_forbidden":
+        return f"there is no option {name!r}{did_you_mean(name, allowed)}"
+    if error["type"] == "missing":
+        return f"{name} is missing"
+    return f"{name}: {error['msg']} (got {shown(error['input'])})"
+
+
 def load(target: str, kind: str, needs: tuple[str, ...] = ()) -> Any:
-    """Imports `module:Class`; raises an InputError that names it if it is missing or unfit."""
-    module_name, _, attribute = target.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-        cls = getattr(module, attribute, None)
-    except (Exception, SystemExit) as error:  # foreign code may fail in any way
-        raise InputError(
-            f"{kind} {shown(target)}: module {shown(module_name)} cannot be imported: "
-            f"{shown(error)}"
-        ) from error
-    if cls is None:
-        hint = did_you_mean(attribute, dir(module))
-        raise InputError(
-            f"{kind} {shown(target)}: module {module_name!r} has no {shown(attribute)}{hint}"
-        )
+    """Imports `module:Class` or `path/to/file.py:Class`; refuses what is missing or unfit."""
+    cls = attribute_of(target, f"{kind} {shown(target)}")
     require_contract(cls, target, kind, needs)
     return cls
 

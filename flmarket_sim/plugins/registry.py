@@ -81,11 +81,20 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "nsl-kdd": "learning.nsl_kdd:NslKdd",
         "bank": "learning.bank:Bank",
         "synthetic": "learning.synthetic:Synthetic",
+        "breast-cancer": "learning.breast_cancer:BreastCancer",
+        "letter": "learning.letter:LetterRecognition",
+        "mnist-5k": "learning.mnist_5k:Mnist5k",
+        "adult": "learning.adult:Adult",
+        "census-income": "learning.census_income:CensusIncome",
+        "csv": "learning.file_data:CsvData",
+        "parquet": "learning.file_data:ParquetData",
+        "arrays": "learning.arrays_data:ArraysData",
     },
     "partition": {
         "iid": "learning.partitions:Iid",
         "dirichlet": "learning.partitions:Dirichlet",
         "shards": "learning.partitions:Shards",
+        "given": "learning.partitions:Given",
     },
     "delay": {
         "constant": "market.delays:ConstantDelay",
@@ -183,7 +192,7 @@ def register(kind: str) -> Callable[[PluginClass], PluginClass]:
     Kinds are auction, aggregation, perturbation, dataset, partition, delay, behaviour, family,
     model, optimizer, schedule and study. A class without the attributes of its kind, and a name
     that is taken, are refused. Worker processes do not see the registration: for them name the
-    class as `module:Class`, or by an entry point.
+    class as `module:Class` or `path/to/file.py:Class`, or by an entry point.
     """
     if kind not in KINDS:
         hint = did_you_mean(str(kind), KINDS, ".")

@@ -5,10 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from flmarket_sim.owners.valuation import family_names
 from flmarket_sim.strategy.certified.certified_gain import (
@@ -39,23 +35,6 @@ def summary(probe: Probe, proved: CertifiedGain) -> dict[str, Any]:
         "by_family": {name: _row(probe, proved, chosen) for name, chosen in rows.items()},
         "upper_bound": True,
     }
-
-
-def render(probe: Probe, proved: CertifiedGain) -> RenderableType:
-    numbers = summary(probe, proved)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("owners")
-    for head in ("found", "certified", "gap", "largest gap", "at most 1 %"):
-        table.add_column(head, justify="right")
-    for name, row in numbers["by_family"].items():
-        table.add_row(
-            name, *(f"{row[key]:.4f}" for key in ("found", "certified", "gap", "largest_gap")),
-            f"{row['at_most_one_per_cent']:.0%}",
-        )  # fmt: skip
-        if name == "all":
-            table.add_section()
-    title = "Gain / cost from both sides: found by the probe, and certified for every report"
-    return Group(Text(title), table, Text(ARGUMENTS[proved.method]))
 
 
 def _row(probe: Probe, proved: CertifiedGain, chosen: Any) -> dict[str, float]:

@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from flmarket_sim.errors import FlmarketError
-from flmarket_sim.eventlog.result_table import ResultTable
-from flmarket_sim.eventlog.table_text import as_html, as_text
 from flmarket_sim.report import figures
 from flmarket_sim.studies.study import Plot
+from flmarket_sim.tables.result_table import ResultTable
+from flmarket_sim.tables.table_text import as_html, as_text
 
 TABLES = (pa.Table, ResultTable)
 Rows = Any  # an Arrow table, or dictionaries

@@ -7,10 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from flmarket_sim.errors import InputError, shown
 from flmarket_sim.privacy.privacy_audit import AuditResult, PrivacyClaim
 
@@ -21,7 +17,7 @@ def options(words: Sequence[str]) -> dict[str, Any]:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise InputError(f"--option takes KEY=VALUE, for instance size=16 (got {shown(word)})")
+            raise InputError(f"`option` takes KEY=VALUE, for instance size=16 (got {shown(word)})")
         try:
             found[key] = json.loads(value)
         except ValueError:
@@ -34,29 +30,28 @@ def row(result: AuditResult) -> dict[str, Any]:
     return asdict(result) | {"shown": result.shown, "passed": result.passed}
 
 
-def render(
-    name: str, given: dict[str, Any], claim: PrivacyClaim, results: Sequence[AuditResult]
-) -> RenderableType:
-    """The table, at most 80 columns wide, and what it means."""
+def shown_rows(results: Sequence[AuditResult]) -> list[dict[str, Any]]:
+    """A row for each claim, for people."""
     gaussian = any(result.gaussian_bound is not None for result in results)
-    table = Table(box=None, pad_edge=False)
-    heads = ["claimed e", "shown: at least", "within reach", "one by one"]
-    for head in [*heads, *(["if Gaussian"] if gaussian else []), "verdict"]:
-        table.add_column(head, justify="right")
-    for result in results:
-        cells = [
-            f"{result.claimed:g}",
-            f"{result.lower_bound:.4f}",
-            f"{result.reach:.4f}",
-            f"{result.market_bound:.4f}" if result.market_draws else "-",
-        ]
-        if gaussian:
-            cells.append("-" if result.gaussian_bound is None else f"{result.gaussian_bound:.4f}")
-        table.add_row(*cells, "not refuted" if result.passed else "REFUTED")
-    return Group(table, Text(_note(name, given, claim, results[0])))
+    return [
+        {
+            "claimed e": f"{result.claimed:g}",
+            "verdict": "not refuted" if result.passed else "REFUTED",
+            "shown: at least": f"{result.lower_bound:.4f}",
+            "within reach": f"{result.reach:.4f}",
+            "one by one": f"{result.market_bound:.4f}" if result.market_draws else "",
+        }
+        | ({"if Gaussian": _places(result.gaussian_bound)} if gaussian else {})
+        for result in results
+    ]
 
 
-def _note(name: str, given: dict[str, Any], claim: PrivacyClaim, result: AuditResult) -> str:
+def _places(bound: float | None) -> str:
+    return "" if bound is None else f"{bound:.4f}"
+
+
+def meaning(name: str, given: dict[str, Any], claim: PrivacyClaim, result: AuditResult) -> str:
+    """What was released how often, and what a bound says."""
     settings = "".join(f", {key} = {value}" for key, value in given.items())
     note = (
         f"{name}{settings}: {claim.noise} noise, {claim.dimension} coordinates, clip = "

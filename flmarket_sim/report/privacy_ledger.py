@@ -10,14 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog import read_events, read_ledger, read_run
 from flmarket_sim.privacy.accounting import composed_loss
+from flmarket_sim.tables.cells import Row
 
 TOLERANCE = 1e-9  # relative: sums of the same numbers in another order
 
@@ -157,19 +154,33 @@ def _wrong_owners(
     return [int(owner) for owner in np.flatnonzero(differs)]
 
 
-def render(report: LedgerReport) -> RenderableType:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    sums = ["ledger: sum of e"] if report.pure else ["ledger: sum of e", "sum of delta"]
-    for head in ("owner", "gradients", *sums, f"e at delta {report.delta:g}"):
-        table.add_column(head, justify="right")
-    for account in report.accounts:
-        table.add_row(
-            str(account.owner),
-            str(account.releases),
-            f"{account.total:.6g}",
-            *([] if report.pure else [f"{account.total_delta:.3g}"]),
-            f"{account.composed:.6g}" if math.isfinite(account.composed) else "none",
-        )
+def rows(report: LedgerReport) -> list[Row]:
+    """One row an owner; without a sum of delta where every promise is pure."""
+    return [
+        {"owner": account.owner, "gradients": account.releases, "sum_of_e": account.total}
+        | ({} if report.pure else {"sum_of_delta": account.total_delta})
+        | {f"e at delta {report.delta:g}": account.composed}
+        for account in report.accounts
+    ]
+
+
+def shown_rows(report: LedgerReport) -> list[Row]:
+    """The same with six digits, as the sums of a ledger are compared."""
+    return [
+        {
+            name: value
+            if isinstance(value, int)
+            else f"{value:.6g}"
+            if math.isfinite(value)
+            else "none"
+            for name, value in row.items()
+        }
+        for row in rows(report)
+    ]
+
+
+def meaning(report: LedgerReport) -> str:
+    """What the table shows, and whether the ledger is right."""
     note = f"{report.sellers:,} owners sold; the {len(report.accounts)} who sold most are shown. "
     if report.wrong:
         first = ", ".join(map(str, report.wrong[:10]))
@@ -191,7 +202,7 @@ def render(report: LedgerReport) -> RenderableType:
     if any(not math.isfinite(account.composed) for account in report.accounts):
         note += (
             f"Where it says 'none', the sum of delta is above {report.delta:g}, and no e holds at "
-            "that delta; give a larger --delta. "
+            "that delta; give a larger `delta`. "
         )
     note += (
         "The sum holds for all losses. The last column, by dp-accounting, holds for losses that do "
@@ -203,4 +214,4 @@ def render(report: LedgerReport) -> RenderableType:
             " Some owners used several names on disjoint records: their figures hold for any one "
             "record, not for all of an owner's records together."
         )
-    return Group(table, Text(note))
+    return note

@@ -5,10 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from flmarket_sim.owners.valuation import family_names
 from flmarket_sim.statistics import Estimate, estimate
@@ -72,65 +68,6 @@ def by_budget(probe: Probe, factor: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def render(name: str, probe: Probe, factor: Any = None) -> RenderableType:
-    numbers = summary(probe)
-    head = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column, justify in (
-        ("owners", "left"),
-        ("number", "right"),
-        ("mean gain / cost [95 %]", "right"),
-        ("gain > 1 %", "right"),
-    ):
-        head.add_column(column, justify=justify)  # type: ignore[arg-type]
-    head.add_row(
-        "all",
-        f"{probe.gain.size:,}",
-        _text(numbers["gain_over_cost"]),
-        f"{numbers['share_gaining']['mean']:.0%}",
-    )
-    head.add_section()
-    for family, row in numbers["by_family"].items():
-        head.add_row(
-            family,
-            f"{row['owners']:,}",
-            _text(row["gain_over_cost"]),
-            f"{row['share_gaining']:.0%}",
-        )
-    if factor is not None and len(np.unique(factor)) > 1:
-        head.add_section()
-        for row in by_budget(probe, factor):
-            label = f"budget {row['budget_factor']:g}"
-            number = row["markets"] * probe.truth.shape[1]
-            head.add_row(
-                label, f"{number:,}", _text(row["gain_over_cost"]), f"{row['share_gaining']:.0%}"
-            )
-    parts: list[RenderableType] = [
-        Text(
-            f"{name}: what owners can gain by lying, one at a time, in {numbers['markets']:,} "
-            f"markets of {numbers['owners']}"
-        ),
-        head,
-    ]
-    if numbers["share_gaining"]["mean"] > 0:
-        parts_false = ", ".join(
-            f"{PARTS[part]} {share:.0%}" for part, share in numbers["false_parts"].items()
-        )
-        parts.append(
-            Text(
-                f"Of the lies that pay, false was the {parts_false} "
-                "(a lie can be false in several parts)."
-            )
-        )
-        parts.append(Text("The best lies:"))
-        parts += [Text(f"  - {line}") for line in best_lies(probe)]
-    else:
-        parts.append(Text("No lie was found that pays."))
-    parts.append(
-        Text("A lower bound: these are the best lies that were found, not the best that there are.")
-    )
-    return Group(*parts)
-
-
 def best_lies(probe: Probe, count: int = SENTENCES) -> list[str]:
     """The largest gains over cost, one per market, as sentences that name market and owner."""
     gain = probe.relative_gain
@@ -182,7 +119,3 @@ def _of_some(probe: Probe, chosen: Any) -> Estimate:
 
 def _plain(value: Estimate) -> dict[str, float]:
     return {"mean": value.mean, "low": value.low, "high": value.high}
-
-
-def _text(interval: dict[str, float]) -> str:
-    return f"{interval['mean']:.3f} [{interval['low']:.3f}, {interval['high']:.3f}]"

@@ -18,6 +18,7 @@ from flmarket_sim.paper.claims import verdicts
 from flmarket_sim.paper.differences import why
 from flmarket_sim.paper.reproduction import RESULTS, Reproduced, plain
 from flmarket_sim.report import figures
+from flmarket_sim.report.figure_style import SCREEN, FigureStyle
 
 Row = dict[str, Any]
 KEYS = ("market", "auction", "rule", "budget_factor", "profiles")
@@ -30,11 +31,15 @@ TABLE_FACTORS = (0.1, 0.3, 0.5, 1.0, 1.5, 2.0)
 
 
 def write(
-    results: list[Reproduced], page: Path, command: str, failed: dict[str, str] | None = None
+    results: list[Reproduced],
+    page: Path,
+    command: str,
+    failed: dict[str, str] | None = None,
+    style: FigureStyle = SCREEN,
 ) -> None:
     """Writes the page, and beside it a folder of the same name.
 
-    The folder holds figure (PNG, SVG), rows (Parquet) and table (CSV) of each result. `failed`
+    The folder holds figure (PNG, SVG, PDF), rows (Parquet) and table (CSV) of each result. `failed`
     gives the reason for each requested result that is not on the page.
     """
     folder = page.with_suffix("")
@@ -46,8 +51,8 @@ def write(
             pq.write_table(
                 pa.Table.from_pylist(rows), folder / f"{result.name}.parquet", compression="zstd"
             )
-            for suffix in (".png", ".svg"):
-                figures.draw(drawn, result.finding.plot, folder / f"{result.name}{suffix}")
+            for suffix in (".png", ".svg", ".pdf"):
+                figures.draw(drawn, result.finding.plot, folder / f"{result.name}{suffix}", style)
             with (folder / f"{result.name}.csv").open("w", newline="", encoding="utf-8") as file:
                 writer = csv.DictWriter(
                     file, _csv_columns(result, list(rows[0])), extrasaction="ignore"

@@ -1,128 +1,155 @@
-"""A run in brief, for a terminal: a table of rounds, and their totals."""
+"""A run in brief, for a terminal: a table of rounds or of buyers, and what they add up to."""
 
 from __future__ import annotations
 
 import math
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from flmarket_sim.eventlog import read_events
 from flmarket_sim.eventlog.behaviour_earnings import sentence
 from flmarket_sim.eventlog.model_files import FOLDER, kept_hashes
-from flmarket_sim.eventlog.summary import of_buyer, summarise
+from flmarket_sim.eventlog.reader import read_scenario
+from flmarket_sim.eventlog.summary import summarise
+from flmarket_sim.report.buyers_table import buyer_rows, what_accuracies_mean, why_budgets_differ
+from flmarket_sim.tables.cells import Row, number
 
 MOST_ROUNDS = 15  # rounds that a terminal shows
-
-
-def render(run: str | os.PathLike[str]) -> RenderableType:
-    """The rounds of a run as a table, and what they add up to."""
-    summary, events = summarise(run), read_events(run, "round")
-    parts: list[RenderableType] = []
-    for name, totals in summary["buyers"].items():
-        step = max(1, math.ceil(totals["rounds"] / MOST_ROUNDS))
-        number = (rounds := of_buyer(events, name)).column("round").to_numpy()
-        selected = ((number + 1) % step == 0) | (number == totals["rounds"] - 1)
-        rows = rounds.filter(pa.array(selected)).to_pylist()
-        model = summary["models"][name]
-        parts += [
-            _table(name, rows, totals),
-            Text(_sentence(totals, model, summary["error"][name]) + "\n"),
-        ]
-    people = f"{summary['owners_who_sold']} of {summary['owners']} owners sold a gradient"
-    parts.append(
-        Text(
-            f"{people}; over all rounds they lost e = {summary['mean_privacy_sold']:.3g} of "
-            f"privacy on average, and nobody more than {summary['largest_privacy_sold']:.3g}"
-        )
-    )
-    parts += [Text(note) for note in summary["notes"]]
-    if summary["behaviours"]:
-        parts.append(Text(sentence(summary["behaviours"])))
-    if not summary["repeatable"]:
-        parts.append(
-            Text("Hardened noise: this run cannot be repeated; the same scenario gives another one")
-        )
-    parts.append(
-        Text(
-            f"{summary['events']:,} events in {summary['wall_seconds']} s, "
-            f"in {summary['directory']}"
-        )
-    )
-    if models := sum(map(len, kept_hashes(run).values())):
-        parts.append(Text(f"{models:,} models in {Path(run) / FOLDER}"))
-    return Group(*parts)
-
-
-def _table(name: str, rows: list[dict[str, Any]], totals: dict[str, Any]) -> Table:
-    table = Table(
-        title=f"Rounds of {name}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
-    )
-    for head in (
-        "round",
-        "budget",
-        "spent",
-        "bids",
-        "won",
-        "sold",
-        "privacy sold",
-        "error bound",
-        "accuracy",
-    ):
-        table.add_column(head, justify="right")
-    for row in rows:
-        table.add_row(
-            str(row["round"] + 1),
-            f"{row['budget']:,.0f}",
-            f"{row['spent']:,.0f}",
-            str(row["bids"]),
-            str(row["winners"]),
-            str(row["delivered"]),
-            f"{row['privacy_sold']:,.1f}",
-            f"{row['error_bound']:.3f}" if row["valid"] else "invalid",
-            "" if row["accuracy"] is None else f"{row['accuracy']:.1%}",
-        )
-    table.add_section()
-    bound, accuracy = totals["mean_error_bound"], totals["final_accuracy"]
-    table.add_row(
-        "all", f"{totals['budget']:,.0f}", f"{totals['spent']:,.0f}", "", "",
-        str(totals["gradients"]),
-        f"{totals['privacy_sold']:,.1f}", "" if bound is None else f"{bound:.3f}",
-        "" if accuracy is None else f"{accuracy:.1%}",
-    )  # fmt: skip
-    return table
-
-
+OF_A_ROUND = ("round", "budget", "spent", "sold", "privacy_sold", "error_bound", "accuracy")
+OF_A_BUYER = (
+    "buyer", "budget", "spent", "gradients", "privacy_sold", "mean_error_bound", "final_accuracy",
+)  # fmt: skip
 BOUND_OF = {
     "vector": "the squared error of the whole gradient",
     "coordinate": "one coordinate's noise (the paper's reading, which bounds no error)",
 }
 
 
-def _sentence(totals: dict[str, Any], model: str, error: str) -> str:
+@dataclass(frozen=True)
+class RunInBrief:
+    """A table with the columns that are shown first, and sentences.
+
+    The rows are rounds, or buyers where there are several.
+    """
+
+    title: str
+    rows: list[Row]
+    columns: tuple[str, ...]
+    sentences: list[str]
+
+
+def in_brief(run: str | os.PathLike[str], most: int | None = MOST_ROUNDS) -> RunInBrief:
+    """What a terminal shows of a run; of the rounds of a buyer at most so many, by default 15."""
+    summary, events = summarise(run), read_events(run, "round")
+    buyers = list(summary["buyers"])
+    means = [totals["mean_error_bound"] for totals in summary["buyers"].values()]
+    sentences = _of_errors(summary["error"], means)
+    if len(buyers) > 1:
+        scenario = read_scenario(run)
+        rows = buyer_rows(summary["buyers"], events, scenario)
+        title = f"{summary['name']}: {len(buyers)} buyers, {scenario.rounds:,} rounds each"
+        columns = OF_A_BUYER
+        sentences += [reason] if (reason := why_budgets_differ(rows, scenario)) else []
+        sentences += [compared] if (compared := what_accuracies_mean(rows)) else []
+    else:
+        rows = _rounds(events, most)
+        shown = f", of which {len(rows)} are shown" if len(rows) < events.num_rows else ""
+        title, columns = f"{summary['name']}: {events.num_rows:,} rounds{shown}", OF_A_ROUND
+        sentences = [_totals(summary["buyers"][name]) for name in buyers] + sentences
+        sentences += [
+            _accuracy(totals, name, summary["models"][name])
+            for name, totals in summary["buyers"].items()
+            if totals["final_accuracy"] is not None
+        ]
+    sentences += [*_people(summary), *_files(run, summary)]
+    return RunInBrief(title, rows, columns, sentences)
+
+
+def _rounds(events: pa.Table, most: int | None) -> list[Row]:
+    """Some rounds of one buyer at equal distances, and the last; without `most` all of them."""
+    step = 1 if most is None else max(1, math.ceil(events.num_rows / most))
+    number = events.column("round").to_numpy()
+    selected = ((number + 1) % step == 0) | (number == events.num_rows - 1)
+    return [_of_round(row) for row in events.filter(pa.array(selected)).to_pylist()]
+
+
+def _of_round(event: dict[str, Any]) -> Row:
+    """A round event as a row: rounds are counted from 1, an invalid gradient has no error."""
+    row = {"round": event["round"] + 1} | {
+        name: event[name]
+        for name in event
+        if name not in ("seq", "time", "round", "sender", "receiver", "buyer")
+    }
+    row["sold"] = row.pop("delivered")
+    row["error_bound"] = row["error_bound"] if row["valid"] else None
+    return row
+
+
+def _totals(totals: dict[str, Any]) -> str:
     spent = (
-        f"{totals['spent'] / totals['budget']:.0%} of the budget was spent"
+        f"{totals['spent'] / totals['budget']:.0%} of the budget was spent, "
+        f"{number(totals['spent'])} of {number(totals['budget'])}"
         if totals["budget"]
-        else "no budget"
+        else "There was no budget"
     )
+    bought = f"for {totals['gradients']:,} gradients"
     surplus = (
-        f"owners kept {totals['owners_surplus']:,.0f} more than their privacy was worth to them"
+        f"owners kept {number(totals['owners_surplus'])} more than their privacy was worth to them"
     )
-    lost = f"; {totals['lost']} sales fell through" if totals["lost"] else ""
+    lost = f"; {totals['lost']:,} sales fell through" if totals["lost"] else ""
     invalid = (
-        f"; {totals['invalid_rounds']} rounds without a gradient"
+        f"; {totals['invalid_rounds']:,} rounds brought no gradient, and no error bound"
         if totals["invalid_rounds"]
         else ""
     )
-    last_line = (
-        f"The error bound is of {BOUND_OF.get(error, error)}; the last line has its mean over "
-        "valid rounds."
-    )
-    learner = "" if totals["final_accuracy"] is None else f" The model is {model}."
-    return f"{spent}; {surplus}{lost}{invalid}. {last_line}{learner}"
+    return f"{spent}, {bought}; {surplus}{lost}{invalid}."
+
+
+def _accuracy(totals: dict[str, Any], buyer: str, model: str) -> str:
+    """The accuracy, and what it is to be compared with."""
+    beside = {
+        "constant guess": totals["constant_guess"],
+        "balanced": totals["final_balanced_accuracy"],
+        "without noise": totals["noiseless_accuracy"],
+    }
+    known = [f"{name} {share:.0%}" for name, share in beside.items() if share is not None]
+    compared = f" ({', '.join(known)})" if known else ""
+    accuracy = f"{totals['final_accuracy']:.0%}{compared}"
+    return f"The model of {buyer} is {model}; its accuracy is {accuracy}."
+
+
+def _of_errors(errors: dict[str, str], means: list[float | None]) -> list[str]:
+    """Of what the error bounds are, and the mean of a single buyer's."""
+    kinds = list(dict.fromkeys(errors.values()))
+    if len(kinds) == 1:
+        mean = means[0] if len(means) == 1 else None
+        average = "" if mean is None else f"; its mean over valid rounds is {number(mean)}"
+        return [f"The error bound is of {BOUND_OF.get(kinds[0], kinds[0])}{average}."]
+    return [f"{name}: the error bound is of {BOUND_OF.get(e, e)}." for name, e in errors.items()]
+
+
+def _people(summary: dict[str, Any]) -> list[str]:
+    people = f"{summary['owners_who_sold']:,} of {summary['owners']:,} owners sold a gradient"
+    if not summary["owners_who_sold"]:
+        return [f"{people}.", *summary["notes"]]
+    sentences = [
+        f"{people}; over all rounds they lost e = {number(summary['mean_privacy_sold'])} of "
+        f"privacy on average, and nobody more than {number(summary['largest_privacy_sold'])}.",
+        *summary["notes"],
+    ]
+    return sentences + ([sentence(summary["behaviours"])] if summary["behaviours"] else [])
+
+
+def _files(run: str | os.PathLike[str], summary: dict[str, Any]) -> list[str]:
+    """What the directory holds."""
+    hardened = "Hardened noise: this run cannot be repeated; the same scenario gives another one."
+    models = sum(map(len, kept_hashes(run).values()))
+    return [
+        *([] if summary["repeatable"] else [hardened]),
+        f"{summary['events']:,} events in {summary['wall_seconds']} s, in {summary['directory']}",
+        *([f"{models:,} models in {Path(run) / FOLDER}"] if models else []),
+    ]

@@ -1,29 +1,26 @@
 """A study's finding on disk and on the screen.
 
-The files are table.md, rows.parquet, figure.png, figure.svg and study.json.
+The files are table.md, rows.parquet (with drawn.parquet where the figure has rows of its own),
+figure.png, figure.svg and study.json.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
-from flmarket_sim.auctions.auction_name import AuctionName
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.report import figures
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import write_text
 from flmarket_sim.storage.untrusted_files import read_json, read_parquet
 from flmarket_sim.studies.study import Finding, Row
+from flmarket_sim.tables.cells import PLAIN_BELOW, cell_of
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ def read_study(directory: str | Path) -> FinishedStudy:
 
 
 def cells_of(rows: list[Row]) -> list[dict[str, str]]:
-    """Rows for people: an estimate and its interval share a cell; weights lose their folder."""
+    """Rows for people: an estimate and its interval share a cell."""
     cells = []
     for row in rows:
         line = {}
@@ -60,11 +57,11 @@ def cells_of(rows: list[Row]) -> list[dict[str, str]]:
                 "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
             )
             low = row.get(f"{key}_low")
-            if value is not None and low is not None and low == low:
+            if isinstance(value, float) and abs(value) >= PLAIN_BELOW:
+                text = cell_of(row, key)
+            elif value is not None and low is not None and low == low:
                 text = f"{value:.3f} [{row[f'{key}_low']:.3f}, {row[f'{key}_high']:.3f}]"
-            line[key.replace("_", " ")] = (
-                AuctionName.parse(text).label if key == "auction" else text
-            )
+            line[key.replace("_", " ")] = text
         cells.append(line)
     return cells
 
@@ -81,41 +78,28 @@ def markdown(rows: list[Row]) -> str:
     )
 
 
-def render(finding: Finding) -> RenderableType:
-    lines = cells_of(finding.rows)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for head in lines[0]:
-        table.add_column(head, overflow="fold")
-    for line in lines:
-        table.add_row(*(Text(cell) for cell in line.values()))
-    notes = (Text(f"- {sentence}") for sentence in finding.sentences)
-    return Group(table, *notes, Text(finding.intervals))
-
-
 def write(finding: Finding, folder: Path, scenario: Scenario) -> None:
     """Writes the finding, with its scenario and the hash of the scenario.
 
     `study.json` comes last: it marks a finished study. No file holds a time, so the same study
     gives the same bytes.
     """
-    rows, drawn = (
-        [
-            row | {"auction": AuctionName.parse(row["auction"]).label} if "auction" in row else row
-            for row in unnamed
-        ]
-        for unnamed in (finding.rows, finding.drawn or finding.rows)
-    )
+    rows, drawn = finding.rows, finding.drawn or finding.rows
     facts = {
         "scenario": scenario.as_dict(),
         "scenario_sha256": scenario.digest(),
         "sentences": finding.sentences,
         "intervals": finding.intervals,
+        "plot": asdict(finding.plot),
+        "shown": list(finding.shown_columns()),
     }
     try:
         pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet", compression="zstd")
+        if finding.drawn is not None:
+            pq.write_table(pa.Table.from_pylist(drawn), folder / "drawn.parquet")
         (folder / "table.md").write_text(markdown(rows), encoding="utf-8")
-        figures.draw(drawn, finding.plot, folder / "figure.png")
-        figures.draw(drawn, finding.plot, folder / "figure.svg")
+        for name in ("figure.png", "figure.svg"):
+            figures.draw(drawn, finding.plot, folder / name)
         text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
         write_text(folder / "study.json", text)
     except OSError as error:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from flmarket_sim.statistics import from_seeds
 from flmarket_sim.studies.study import spread
@@ -19,7 +16,15 @@ from flmarket_sim.sweep.sweep_folder import total_column
 from flmarket_sim.sweep.sweep_plan import Plan, PlannedRun
 
 MOST_LINES = 60  # combinations that a terminal shows
-METRICS = ("mean_error_bound", "spent", "owners_surplus", "privacy_sold", "final_accuracy")
+METRICS = (
+    "mean_error_bound",
+    "final_accuracy",
+    "final_balanced_accuracy",
+    "spent",
+    "privacy_sold",
+    "owners_surplus",
+)
+BESIDE = {"constant_guess": "the constant guess", "noiseless_accuracy": "the model without noise"}
 Row = dict[str, Any]
 
 
@@ -33,30 +38,32 @@ def plan_rows(plan: Plan, finished: set[str]) -> list[Row]:
     ]
 
 
-def plan_table(plan: Plan, finished: set[str]) -> RenderableType:
-    """A line for each combination, with its seeds and the number of runs to do."""
-    table = _table([*(axis.path for axis in plan.axes), "seeds", "to do"])
-    by_point = [
-        plan.runs[first : first + len(plan.seeds)]
-        for first in range(0, len(plan.runs), len(plan.seeds))
+def plan_lines(plan: Plan, finished: set[str]) -> list[Row]:
+    """A row for each combination, with its seeds and the number of runs to do."""
+    return [
+        {path: _value(value) for path, value in first.point.items()}
+        | {"seeds": _seeds(plan.seeds), "to_do": _to_do(plan.runs, place, plan, finished)}
+        for place, first in enumerate(plan.runs)
+        if place % len(plan.seeds) == 0
     ]
-    for runs in by_point[:MOST_LINES]:
-        left = sum(_state(run, finished) == "to do" for run in runs)
-        state = f"not valid: {runs[0].problem}" if runs[0].scenario is None else str(left)
-        table.add_row(
-            *(Text(_value(value)) for value in runs[0].point.values()),
-            Text(_seeds(plan.seeds)),
-            Text(state),
-        )
-    if len(by_point) > MOST_LINES:
-        table.add_row(*["..."] * len(plan.axes), "", f"and {len(by_point) - MOST_LINES:,} more")
+
+
+def _to_do(runs: Sequence[PlannedRun], first: int, plan: Plan, finished: set[str]) -> int | str:
+    some = runs[first : first + len(plan.seeds)]
+    if some[0].scenario is None:
+        return f"not valid: {some[0].problem}"
+    return sum(_state(run, finished) == "to do" for run in some)
+
+
+def plan_sentence(plan: Plan, finished: set[str]) -> str:
+    """How many runs there are, and how many of them are done."""
     states = [_state(run, finished) for run in plan.runs]
     counts = (
         f"{len(plan.runs):,} runs: {states.count('to do'):,} to do, "
         f"{states.count('finished'):,} finished before"
     )
     wrong = f", {states.count('not valid'):,} not valid" if "not valid" in states else ""
-    return Group(table, Text(counts + wrong))
+    return counts + wrong
 
 
 def means(summary: pa.Table, plan: Plan) -> list[Row]:
@@ -76,7 +83,7 @@ def means(summary: pa.Table, plan: Plan) -> list[Row]:
             rows = groups.get(key, [])
             line = dict(zip(paths, point, strict=True)) | {"buyer": key[-1], "runs": len(rows)}
             line["failed"] = failures.get(point, 0)
-            for name in METRICS:
+            for name in (*METRICS, *BESIDE):
                 column = total_column(name, plan.axes)
                 values = [np.nan if row[column] is None else row[column] for row in rows]
                 line |= spread(name, from_seeds(np.array(values, float)))
@@ -120,67 +127,54 @@ def differences(summary: pa.Table, plan: Plan) -> tuple[str, list[Row]] | None:
     return (axis.path, list(rows.values())) if rows else None
 
 
-def _differences_table(
-    axis: str, first: str, rows: list[Row], measured: list[str]
-) -> list[RenderableType]:
-    table = _table(
-        [f"{axis} less {first}", "seeds", *(name.replace("_", " ") for name in measured)]
-    )
-    for row in rows[:MOST_LINES]:
-        table.add_row(
-            Text(row[axis]), str(row["seeds"]), *(Text(_interval(row, name)) for name in measured)
-        )
-    return [
-        table,
-        Text(
-            "Differences in the same worlds, seed by seed, means over the other axes; ± as above."
-        ),
-    ]
-
-
-def render(summary: pa.Table, plan: Plan, directory: str) -> RenderableType:
-    lines = means(summary, plan)
+def shown_columns(lines: list[Row], plan: Plan) -> list[str]:
+    """The columns of means that answer a sweep: its axes, and what was measured."""
     several = len({line["buyer"] for line in lines} - {None}) > 1
-    measured = [name for name in METRICS if any(line[name] == line[name] for line in lines)]
-    heads = [*(axis.path for axis in plan.axes), *(["buyer"] if several else []), "runs", *measured]
-    table = _table([head.replace("_", " ") if head in METRICS else head for head in heads])
-    for line in lines[:MOST_LINES]:
-        runs = f"{line['runs']}" + (f", {line['failed']} failed" if line["failed"] else "")
-        front = [_value(line[axis.path]) for axis in plan.axes] + (
-            [line["buyer"] or ""] if several else []
-        )
-        table.add_row(
-            *(Text(cell) for cell in [*front, runs, *(_interval(line, name) for name in measured)])
-        )
-    if len(lines) > MOST_LINES:
-        table.add_row("...", *[""] * (len(heads) - 1))
-    parts: list[RenderableType] = [
-        table,
-        Text("Means over seeds; ± is half of Student's 95 % interval."),
+    failed = any(line["failed"] for line in lines)
+    return [
+        *(axis.path for axis in plan.axes),
+        *(["buyer"] if several else []),
+        "runs",
+        *(["failed"] if failed else []),
+        *measured(lines),
     ]
-    compared = differences(summary, plan)
-    if compared is not None:
-        axis = next(axis for axis in plan.axes if axis.path == compared[0])
-        parts += _differences_table(axis.path, axis.values[0], compared[1], measured)
+
+
+def measured(lines: list[Row]) -> list[str]:
+    """The metrics that have a number in some line."""
+    return [name for name in METRICS if any(line[name] == line[name] for line in lines)]
+
+
+def as_cells(lines: list[Row], plan: Plan) -> list[Row]:
+    """Lines in which the value of an axis is text: a number, a name, or a list as JSON."""
+    return [
+        line | {axis.path: _value(line[axis.path]) for axis in plan.axes if axis.path in line}
+        for line in lines
+    ]
+
+
+def failures(summary: pa.Table) -> list[str]:
+    """How many runs failed, and the first reasons."""
     wrong = [row for row in summary.to_pylist() if row["outcome"] == "failed"]
     messages = dict.fromkeys(f"{row['stage']}: {row['message']}" for row in wrong)
-    parts += (
-        [Text(f"{len(wrong):,} runs failed; " + "\n".join(list(messages)[:5]))] if wrong else []
-    )
-    return Group(*parts, Text(f"Every run is a row of {directory}/summary.parquet"))
+    return [f"{len(wrong):,} runs failed; " + "\n".join(list(messages)[:5])] if wrong else []
+
+
+def accuracies_beside(lines: list[Row]) -> list[str]:
+    """The sentence about what the accuracies of a table are to be compared with, if it has any."""
+    parts = []
+    for name, words in BESIDE.items():
+        means = sorted({line[name] for line in lines if line[name] == line[name]})
+        if means:
+            most = "" if means[0] == means[-1] else f" to {means[-1]:.1%}"
+            parts.append(f"{words} {means[0]:.1%}{most}")
+    return [f"To compare accuracies with: {', '.join(parts)}."] if parts else []
 
 
 def _state(run: PlannedRun, finished: set[str]) -> str:
     if run.scenario is None:
         return "not valid"
     return "finished" if run.id in finished else "to do"
-
-
-def _table(heads: list[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for head in heads:
-        table.add_column(Text(head), overflow="fold")
-    return table
 
 
 def _value(value: Any) -> str:
@@ -191,11 +185,3 @@ def _seeds(seeds: tuple[int, ...]) -> str:
     if len(seeds) > 2 and seeds == tuple(range(seeds[0], seeds[0] + len(seeds))):
         return f"{seeds[0]} to {seeds[-1]}"
     return ", ".join(map(str, seeds))
-
-
-def _interval(line: Row, name: str) -> str:
-    mean, low, high = line[name], line[f"{name}_low"], line[f"{name}_high"]
-    if mean != mean:
-        return ""
-    digits = ",.0f" if abs(mean) >= 1000 else ".3g"
-    return f"{mean:{digits}}" if low != low else f"{mean:{digits}} ± {(high - low) / 2:{digits}}"

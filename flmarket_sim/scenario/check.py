@@ -13,6 +13,7 @@ import pydantic
 from pydantic import BaseModel
 
 from flmarket_sim.errors import ScenarioError, did_you_mean, shown
+from flmarket_sim.scenario.given_owners import count_given_owners
 from flmarket_sim.scenario.model import TYPES_ONLY, Scenario, ScenarioFile
 from flmarket_sim.scenario.plugin_tables import completed, plugin_problems
 from flmarket_sim.scenario.problems import Problem, describe_problems
@@ -21,9 +22,16 @@ from flmarket_sim.scenario.sweep_table import Sweep
 from flmarket_sim.scenario.toml_lines import PathKeys, prefixes
 
 
-def check_scenario(data: dict[str, Any]) -> tuple[Scenario | None, list[Problem]]:
-    """The scenario of plain tables, or everything that is wrong with it."""
+def check_scenario(
+    data: dict[str, Any], with_data: bool = True
+) -> tuple[Scenario | None, list[Problem]]:
+    """The scenario of plain tables, or everything that is wrong with it.
+
+    `with_data=False` does not look at the data: those of a finished run may be gone by now.
+    """
     tables = completed(data)
+    if with_data:
+        count_given_owners(tables)
     problems = [*cross_problems(tables), *plugin_problems(tables)]
     scenario = None
     try:
@@ -37,7 +45,7 @@ def check_scenario(data: dict[str, Any]) -> tuple[Scenario | None, list[Problem]
         problems += [_type_problem(e) for e in error.errors()]
     known = {path for problem in problems for path in prefixes(problem.path)}
     problems += [p for p in numbers_are_finite(tables) if p.path not in known]
-    if scenario is not None and not problems:
+    if scenario is not None and with_data and not problems:
         problems += population_problems(scenario)
     return (None if problems else scenario), problems
 
@@ -52,7 +60,9 @@ def checked_tables(data: Any) -> dict[str, Any]:
         problems.append(Problem(("sweep",), "only a scenario file can have a sweep (load_sweep)"))
     if problems:
         raise ScenarioError(describe_problems(problems, "the scenario", {}))
-    return completed(tables)
+    tables = completed(tables)
+    count_given_owners(tables)
+    return tables
 
 
 def plain(value: Any) -> Any:

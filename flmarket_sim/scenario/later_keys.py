@@ -17,6 +17,7 @@ LATER_KEYS: tuple[tuple[str | None, str, Any], ...] = (
     (None, "study", None),
     ("log", "models", "never"),
     ("log", "records", True),
+    ("log", "ceiling", "auto"),  # there was none; the events of a run are the same with it
     (None, "log", {}),
     (None, "perturbation", {"name": "laplace"}),
     ("aggregation", "error", "coordinate"),

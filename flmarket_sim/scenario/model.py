@@ -61,7 +61,7 @@ PositiveRange = Annotated[
     AfterValidator(_positive),
     WithJsonSchema(_RANGE_SCHEMA),
 ]
-Family = Annotated[str, Field(min_length=1)]  # a name, or 'module:Class'
+Family = Annotated[str, Field(min_length=1)]  # a name, 'module:Class' or 'file.py:Class'
 Families = Annotated[
     tuple[Family, ...],
     BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v),
@@ -176,7 +176,8 @@ class Owners(Part):
     partition: Plugin = Field(Plugin(name="iid"), description="how records are dealt out")
     families: Families = Field(
         ("linear", "quadratic", "sqrt", "exponential"),
-        description="valuation families by name or 'module:Class', drawn uniformly",
+        description="valuation families by name, 'module:Class' or 'path/to/file.py:Class', drawn "
+        "uniformly",
     )
     rate: PositiveRange = Field((0.5, 1.5), description="multiplies the valuation, drawn uniformly")
     privacy_budget: PositiveRange = Field(
@@ -247,6 +248,11 @@ class LogTable(Part):
     )
     records: bool = Field(
         True, description="owners.parquet names each owner's records, in a market with learning"
+    )
+    ceiling: Literal["auto", "always", "never"] = Field(
+        "auto",
+        description="whether a run also trains every buyer's model without noise on all owners' "
+        "records, to compare accuracies with it; 'auto' does so where it takes seconds",
     )
 
 

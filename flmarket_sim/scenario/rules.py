@@ -13,10 +13,11 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from flmarket_sim.errors import DataError, InputError
+from flmarket_sim.errors import DataError, InputError, plugin_errors
 from flmarket_sim.learning.buyer_model import TrainsLocally
+from flmarket_sim.learning.dataset import NO_OWNERS, HasOwners, OwnFiles
 from flmarket_sim.learning.local_training import cannot_train_locally
-from flmarket_sim.learning.partitions import ChecksCounts
+from flmarket_sim.learning.partitions import ChecksCounts, KeepsOwners
 from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Streams
 from flmarket_sim.scenario.model import (
@@ -176,17 +177,30 @@ def numbers_are_finite(tables: Tables) -> Iterator[Problem]:
 
 
 def population_problems(scenario: Scenario) -> list[Problem]:
-    """Too few records for so many owners, where the data set says how many it has."""
+    """What is wrong with the user's own files, and too few records for so many owners."""
     source = registry.datasets.create(scenario.data.name, **scenario.data.options)
     partition = registry.partitions.create(
         scenario.owners.partition.name, **scenario.owners.partition.options
     )
-    if not isinstance(partition, ChecksCounts):
-        return []
+    streams, count = Streams(scenario.seed), scenario.owners.count
+    where: PathKeys = ("data",)
     try:
-        partition.check(source.class_counts(Streams(scenario.seed)), scenario.owners.count)
+        if isinstance(source, OwnFiles):
+            source.class_counts(streams)
+        if isinstance(partition, KeepsOwners):
+            where = ("owners", "partition")
+            if not isinstance(source, HasOwners):
+                raise InputError(NO_OWNERS)
+            counts = source.owner_counts(streams)
+            where = ("owners", "count")
+            partition.chosen(counts, count)
+        elif isinstance(partition, ChecksCounts):
+            where = ("owners", "count")
+            with plugin_errors("data set", scenario.data.name):
+                class_counts = source.class_counts(streams)
+            partition.check(class_counts, count)
     except InputError as error:
-        return [Problem(("owners", "count"), str(error))]
+        return [Problem(where, str(error))]
     except DataError:
         pass  # the files are not here; the run will say so
     return []

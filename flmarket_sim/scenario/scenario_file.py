@@ -22,7 +22,7 @@ def load_scenario(
 ) -> Scenario:
     """The scenario of a TOML file, or of a shipped one by its name: `quickstart`, `paper/iid`.
 
-    Values can be replaced in two ways: by texts `dotted.path=value` as after `--set`, and by
+    Values can be replaced in two ways: by texts `dotted.path=value` as on the command line, and by
     keywords, in which a double underscore stands for the dot: `rounds=10, owners__count=50`. A
     text in the place of a plug-in's table is its name: `auction="all-in"`. Raises ScenarioError
     with everything that is wrong. A [sweep] table is checked for its types and then ignored.
@@ -67,10 +67,16 @@ def parse_scenario(
 
 
 def build_scenario(
-    data: dict[str, Any], source: str = "<scenario>", lines: dict[PathKeys, int] | None = None
+    data: dict[str, Any],
+    source: str = "<scenario>",
+    lines: dict[PathKeys, int] | None = None,
+    with_data: bool = True,
 ) -> Scenario:
-    """A scenario from plain tables; raises ScenarioError with everything that is wrong."""
-    scenario, problems = check_scenario(data)
+    """A scenario from plain tables; raises ScenarioError with everything that is wrong.
+
+    `with_data=False` does not look whether its data are here and fit.
+    """
+    scenario, problems = check_scenario(data, with_data)
     if problems or scenario is None:
         raise ScenarioError(describe_problems(problems, source, lines or {}))
     return scenario
@@ -80,9 +86,9 @@ def override(data: dict[str, Any], setting: str) -> PathKeys:
     """Applies `dotted.path=value`, a value in TOML or else a plain text. Returns the path."""
     name, equals, raw = setting.partition("=")
     if any("\ud800" <= letter <= "\udfff" for letter in setting):
-        raise ScenarioError(f"--set {shown(setting)}: that is not valid text")
+        raise ScenarioError(f"`override` {shown(setting)}: that is not valid text")
     if not equals or not all(key.strip() for key in name.split(".")):
-        raise ScenarioError(f"--set wants dotted.path=value, got {shown(setting)}")
+        raise ScenarioError(f"`override` wants dotted.path=value, got {shown(setting)}")
     try:
         value = (
             raw.strip()
@@ -96,7 +102,7 @@ def override(data: dict[str, Any], setting: str) -> PathKeys:
         _refuse_giants(data, "the scenario", {})
         return path
     except ScenarioError as error:
-        raise ScenarioError(f"--set {shortened(setting)}: {error}") from None
+        raise ScenarioError(f"`override` {shortened(setting)}: {error}") from None
 
 
 def assign_all(data: dict[str, Any], changes: Mapping[str, Any]) -> list[PathKeys]:
@@ -145,7 +151,9 @@ def json_schema() -> dict[str, Any]:
     schema = ScenarioFile.model_json_schema()
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     known = schema["$defs"]["Plugin"]["properties"]["name"]
-    known["description"] = "a registered name (see `flmarket list`) or 'module:Class'"
+    known["description"] = (
+        "a registered name (see `flmarket list`), 'module:Class' or 'path/to/file.py:Class'"
+    )
     for table in ("Plugin", "Model"):
         name = {"type": "string", "minLength": 1, "description": "a name without options"}
         schema["$defs"][table] = {"anyOf": [name, schema["$defs"][table]]}

@@ -11,16 +11,16 @@ from pathlib import Path
 
 from flmarket_sim.errors import ScenarioError, did_you_mean
 
-# in a checkout a link to scenarios/ at the top, in a wheel the files themselves
-FOLDER = Path(__file__).parents[1] / "scenarios"
+PACKAGE = Path(__file__).parents[1]
+IN_A_WHEEL, IN_A_CHECKOUT = PACKAGE / "scenarios", PACKAGE.parent / "scenarios"
+FOLDER = IN_A_WHEEL if IN_A_WHEEL.is_dir() else IN_A_CHECKOUT
 LARGEST_FILE = 1_000_000  # bytes
 
 
 def scenario_names() -> list[str]:
     """The names of all shipped scenarios."""
-    folder = FOLDER.resolve()  # rglob does not follow links
     return sorted(
-        path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.toml")
+        path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.toml")
     )
 
 

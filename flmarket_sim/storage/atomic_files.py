@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,9 +19,12 @@ class DiskError(FlmarketError):
 
 
 ANEW = (
-    "Complete files stay readable; free some space, or name another place with --out, "
+    "Complete files stay readable; free some space, or name another place with `out`, "
     "and run the command again"
 )
+
+
+WAITS = (0.01, 0.05, 0.2, 0.5)  # seconds between attempts to replace a file that somebody reads
 
 
 def disk_error(where: Path, error: OSError, advice: str = ANEW) -> DiskError:
@@ -39,7 +43,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     try:
         write(fresh)
         sync(fresh)
-        fresh.replace(path)
+        replace(fresh, path)
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
@@ -50,13 +54,13 @@ def settle(hidden: Path, folder: Path) -> None:
     """Renames a hidden directory once everything in it is safely on the disk."""
     for path in (*hidden.rglob("*"), hidden):
         sync(path)
-    hidden.replace(folder)
+    replace(hidden, folder)
     sync(folder.parent)
 
 
 def write_text(path: Path, text: str) -> None:
     """A text file in UTF-8 that appears complete or not at all."""
-    write_whole(path, lambda fresh: fresh.write_text(text, encoding="utf-8"))
+    write_whole(path, lambda fresh: fresh.write_text(text, encoding="utf-8", newline="\n"))
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:
@@ -64,13 +68,37 @@ def write_parquet(path: Path, table: pa.Table) -> None:
     write_whole(path, lambda fresh: pq.write_table(table, fresh, compression="zstd"))
 
 
+def replace(fresh: Path, path: Path) -> None:
+    """Renames a file over another one, or a directory.
+
+    Windows refuses this while somebody has the old file open; a reader is given a moment to finish.
+    """
+    for wait in WAITS if os.name == "nt" else ():
+        try:
+            fresh.replace(path)
+            return
+        except PermissionError:
+            time.sleep(wait)
+    fresh.replace(path)
+
+
 def sync(path: Path) -> None:
-    """Waits until a file, or the names in a directory, are on the disk."""
-    handle = os.open(path, os.O_RDONLY)
+    """Waits until a file, or the names in a directory, are on the disk.
+
+    Windows cannot open directories, and some file systems cannot synchronise them. There the
+    names follow later.
+    """
+    folder = path.is_dir()
+    try:
+        handle = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
+    except PermissionError:
+        if folder:
+            return
+        raise
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # some file systems cannot do this for directories
+        if error.errno != errno.EINVAL:
             raise
     finally:
         os.close(handle)

@@ -1,19 +1,27 @@
-"""Directories for results: nothing is overwritten, and each has at most one writer."""
+"""Directories for results: nothing is overwritten, and each has at most one writer.
+
+A writer holds the lock of a file `.lock` in her directory. The operating system keeps such a lock
+and drops it with the process that holds it, even if that process is killed. A file that a kill
+has left locks nothing.
+"""
 
 from __future__ import annotations
 
-import fcntl
-import os
+import atexit
+import errno
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from filelock import BaseFileLock, FileLock, Timeout
 
 from flmarket_sim.errors import InputError
 
 LOCK = ".lock"
 HIDDEN = (".run.json.tmp", ".sweep.json.tmp")  # a kill before the start may leave these behind
-_held: dict[Path, int] = {}  # locks of claimed directories that are still empty
+WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+_held: dict[Path, BaseFileLock] = {}  # locks of claimed directories that are still empty
 
 
 def result_folder(name: str, digest: str) -> Path:
@@ -36,40 +44,53 @@ def claim(folder: Path, what: str) -> None:
     """Makes a directory for a result, or takes an empty one; refuses every other place.
 
     `what` is the kind of result, for messages: "run", "study". If two processes want the same
-    directory at the same moment, one of them gets it.
+    directory at the same moment, one of them gets it. The claim lasts until `lock` or `give_up`
+    takes it over, until this process claims again after it has written files, or until it ends.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _release(folder.resolve())
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        _refuse_files(folder, what)
+        mine = _locked(
+            folder / LOCK,
+            f"{folder} was just taken by another process; name another directory with `out`",
+        )
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            raise InputError(
-                f"{folder} was just taken by another process; name another directory with --out"
-            ) from None
-        except OSError:
-            pass  # a file system without locks
-        if any(path.name != LOCK and path.name not in HIDDEN for path in folder.iterdir()):
-            os.close(lock)
-            raise InputError(
-                f"{folder} is not empty: a {what} needs a new or empty directory; "
-                "name another with --out"
-            )
-        _held[folder.resolve()] = lock
+            _refuse_files(folder, what)  # another process may have used it before we had the lock
+        except InputError:
+            mine.release()
+            raise
+        _held[folder.resolve()] = mine
     except (FileExistsError, NotADirectoryError):
         raise InputError(f"{folder} is a file; a {what} needs a new or empty directory") from None
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
         raise InputError(f"{folder} cannot be made or read: {error}") from None
 
 
-def lock(folder: Path, what: str) -> int:
-    """A handle that keeps other writers out of a directory until it is closed.
+def lock(folder: Path, what: str) -> BaseFileLock:
+    """A lock that keeps other writers out of a directory until it is released.
 
-    The end of the process closes it too.
+    The end of the process releases it too. If this process has claimed the directory, the lock is
+    that of the claim.
     """
+    claimed = _held.pop(folder.resolve(), None)
+    if claimed is not None:
+        return claimed
     return _locked(folder / LOCK, f"another process is running a {what} in {folder}")
+
+
+def remove_lock_file(path: Path) -> None:
+    """Deletes a lock file, also while its lock is held.
+
+    Windows cannot delete a file that is open. There the release of the lock deletes it.
+    """
+    with suppress(PermissionError):
+        path.unlink(missing_ok=True)
+
+
+def give_up(folder: Path) -> None:
+    """Ends a claim: the directory is as it was before, if nothing was written into it."""
+    _drop(folder.resolve())
 
 
 @contextmanager
@@ -78,32 +99,56 @@ def alone(path: Path, refusal: str) -> Iterator[None]:
 
     The file is removed afterwards. `refusal` is the message to the other processes.
     """
-    handle = _locked(path, refusal)
+    mine = _locked(path, refusal)
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
-        os.close(handle)
+        remove_lock_file(path)
+        mine.release()
 
 
-def _locked(path: Path, refusal: str) -> int:
+def _refuse_files(folder: Path, what: str) -> None:
+    if _has_files(folder):
+        raise InputError(
+            f"{folder} is not empty: a {what} needs a new or empty directory; "
+            "name another with `out`"
+        )
+
+
+def _has_files(folder: Path) -> bool:
+    return any(path.name != LOCK and path.name not in HIDDEN for path in folder.iterdir())
+
+
+def _locked(path: Path, refusal: str) -> BaseFileLock:
+    """The lock of a file. Where the file system has no locks, it keeps nobody out."""
+    if not path.parent.is_dir():  # FileLock would make it
+        raise InputError(f"{path.parent} cannot be written: there is no such directory")
+    mine = FileLock(path, thread_local=False)
     try:
-        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
-    except OSError as error:
-        raise InputError(f"{path.parent} cannot be written: {error}") from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
+        mine.acquire(blocking=False)
+    except Timeout:
         raise InputError(refusal) from None
-    except OSError:
-        pass  # a file system without locks
-    return handle
+    except OSError as error:
+        if error.errno not in WITHOUT_LOCKS:
+            raise InputError(f"{path.parent} cannot be written: {error}") from None
+    return mine
 
 
 def _release(wanted: Path) -> None:
-    """Releases directories that have files by now or are gone, and `wanted` itself."""
-    for folder, lock in list(_held.items()):
-        if folder == wanted or not folder.is_dir() or any(folder.iterdir()):
-            os.close(lock)
-            del _held[folder]
+    """Ends the claims to directories that have files by now or are gone, and to `wanted` itself."""
+    for folder in list(_held):
+        if folder == wanted or not folder.is_dir() or _has_files(folder):
+            _drop(folder)
+
+
+def _drop(folder: Path) -> None:
+    if mine := _held.pop(folder, None):
+        remove_lock_file(folder / LOCK)
+        mine.release()
+
+
+@atexit.register
+def _release_all() -> None:
+    for folder in list(_held):
+        with suppress(OSError):
+            _drop(folder)

@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 
 from flmarket_sim.errors import InputError, shortened
 
+LARGE_MEMORY = 64 * 2**30
+
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file. A missing file raises FileNotFoundError."""
@@ -25,6 +27,11 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"{path} does not hold an object")
     return content
+
+
+def fits_memory(needed: int) -> bool:
+    """Whether so many bytes are fewer than this machine has."""
+    return needed <= _memory()
 
 
 def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
@@ -87,4 +94,8 @@ def _width(kind: pa.DataType) -> int:
 
 
 def _memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """The bytes of this machine's memory; a system that does not say counts as a large one."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
+        return LARGE_MEMORY

@@ -27,6 +27,7 @@ class CheckTask:
     markets: int | None
     name: str
     owners: str
+    only: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -38,19 +39,25 @@ class CheckTask:
 
     def audit(self) -> AuctionAudit:
         auction = named(self.auction)
-        return AuctionAudit(auction, effort=self.effort, seed=self.seed, markets=self.markets)
+        return AuctionAudit(
+            auction, effort=self.effort, seed=self.seed, markets=self.markets, only=self.only
+        )
 
 
 class AuditInTasks:
     """An audit after its first verdicts. `tasks` are the checks that remain."""
 
-    def __init__(self, auction: str, effort: str, seed: int, markets: int | None) -> None:
-        self.audit = AuctionAudit(named(auction), effort=effort, seed=seed, markets=markets)
+    def __init__(
+        self, auction: str, effort: str, seed: int, markets: int | None, only: tuple[str, ...] = ()
+    ) -> None:
+        self.audit = AuctionAudit(
+            named(auction), effort=effort, seed=seed, markets=markets, only=only
+        )
         self.first = self.audit.first_verdicts()
         self.broken = self.audit.broken(self.first)
         later = [] if self.broken else self.audit.later_jobs
         self.tasks = [
-            CheckTask(auction, effort, seed, markets, job.name, job.owners) for job in later
+            CheckTask(auction, effort, seed, markets, job.name, job.owners, only) for job in later
         ]
 
     def report(self, results: Sequence[dict[str, Any]]) -> AuditReport:

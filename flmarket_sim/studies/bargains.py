@@ -80,7 +80,8 @@ class Bargains:
             f"the smallest owners, for {row['money_share']:.0%} of its money"
             for row in (small[0], small[-1])
         ]
-        return Finding(rows, plot, sentences)
+        shown = ("kappa", "group", "money_share", "sold_share", "records_share")
+        return Finding(rows, plot, sentences, shown=shown)
 
 
 def size_groups(data_size: Floats, groups: int) -> NDArray[np.int64]:

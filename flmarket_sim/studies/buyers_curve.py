@@ -8,6 +8,15 @@ from flmarket_sim.experiments.market_runs import auction_table, load_data
 from flmarket_sim.market.simulation import rounds_only
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.statistics import OVER_RUNS, Estimate
+from flmarket_sim.studies.accuracy_references import (
+    CONSTANT_GUESS,
+    GUESSES,
+    NOISELESS,
+    WITHOUT_NOISE,
+    compared_with,
+    reference_lines,
+    references,
+)
 from flmarket_sim.studies.pipelines import Variant, Variants, evaluated, over_seeds
 from flmarket_sim.studies.study import Auctions, Count, Factors, Finding, Plot, Row, Work, spread
 
@@ -19,7 +28,8 @@ class BuyersCurve:
     """Accuracy at the end of a run by the budget factor of every round.
 
     All auctions, pipelines and budgets meet the same seeds. `spent` is the money of the whole run,
-    and `privacy_sold` the sum of all privacy losses.
+    and `privacy_sold` the sum of all privacy losses. `noiseless_accuracy` is that of the same
+    pipeline without noise and market.
     """
 
     name = "buyers-curve"
@@ -40,6 +50,7 @@ class BuyersCurve:
     @staticmethod
     def measure(scenario: Scenario, work: Work) -> list[Row]:
         rows: list[Row] = []
+        beside: Row = {}
         pipeline = Variant.model_validate(work["pipeline"])
         for factor in work["factors"]:
             run = pipeline.of(
@@ -49,9 +60,11 @@ class BuyersCurve:
                 budget__factor=[factor, factor],
             )
             rounds = rounds_only(run, load_data(run))
+            beside = beside or references(run, load_data(run))  # the same for every budget
             last = evaluated(rounds)[-1] | {"spent": sum(row["spent"] for row in rounds)}
             origin = {"auction": work["auction"], "pipeline": pipeline.name, "seed": work["seed"]}
-            rows.append(origin | {"budget_factor": factor} | {key: last[key] for key in MEASURES})
+            measured = {key: last[key] for key in MEASURES} | beside
+            rows.append(origin | {"budget_factor": factor} | measured)
         return rows
 
     def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
@@ -63,7 +76,7 @@ class BuyersCurve:
         for (pipeline, auction, factor), by_seed in cells.items():
             row: Row = {"pipeline": pipeline, "auction": auction, "budget_factor": factor}
             row["seeds"] = len(by_seed)
-            for key in MEASURES:
+            for key in (*MEASURES, *GUESSES.values(), *NOISELESS.values()):
                 row |= spread(key, over_seeds(by_seed, key))
             rows.append(row)
         plot = Plot(
@@ -76,7 +89,19 @@ class BuyersCurve:
             log_x=True,
         )
         sentences = [_sentence(rows, variant.name) for variant in self.pipelines]
-        return Finding(rows, plot, sentences, intervals=OVER_RUNS)
+        shown = (
+            "pipeline",
+            "auction",
+            "budget_factor",
+            "accuracy",
+            "balanced_accuracy",
+            "noiseless_accuracy",
+            "constant_guess",
+            "privacy_sold",
+        )
+        lines = {WITHOUT_NOISE: NOISELESS["accuracy"], CONSTANT_GUESS: GUESSES["accuracy"]}
+        drawn = rows + reference_lines(rows, plot, lines)
+        return Finding(rows, plot, sentences, drawn, OVER_RUNS, shown)
 
 
 def _sentence(rows: list[Row], pipeline: str) -> str:
@@ -91,4 +116,4 @@ def _sentence(rows: list[Row], pipeline: str) -> str:
         )
         accuracy = Estimate(best["accuracy"], best["accuracy_low"], best["accuracy_high"])
         parts.append(f"at factor {money:g} {best['auction']} is best with {accuracy}")
-    return f"{pipeline}: {', '.join(parts)}"
+    return f"{pipeline}: {', '.join(parts)}{compared_with(of_pipeline)}"

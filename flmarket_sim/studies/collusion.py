@@ -88,7 +88,8 @@ class CoalitionStudy:
             f"they have to sell together, {row['gain_alone']:.3f} if each lies alone"
             for row in largest
         ]
-        return Finding(rows, plot, sentences)
+        shown = ("auction", "members", "gain_together", "gain_alone", "gain_together_median")
+        return Finding(rows, plot, sentences, shown=shown)
 
 
 @dataclass(frozen=True)
@@ -148,4 +149,5 @@ class FalseNamesStudy:
             f"{row['gain_both']:+.3f}"
             for row in most
         ]
-        return Finding(rows, plot, sentences, melted(most, "gain", "what", kinds))
+        shown = ("auction", "names", "gain_names", "gain_lie", "gain_both")
+        return Finding(rows, plot, sentences, melted(most, "gain", "what", kinds), shown=shown)

@@ -22,6 +22,7 @@ from flmarket_sim.aggregation.error_bound import error_bound_in
 from flmarket_sim.aggregation.rule import weights_in
 from flmarket_sim.auctions import auction_in, named
 from flmarket_sim.auctions.auction import Outcome, sales_and_rest
+from flmarket_sim.auctions.auction_name import auction_labels
 from flmarket_sim.auctions.first_best import first_best
 from flmarket_sim.auctions.play import expected_utility, measured_against
 from flmarket_sim.auctions.second_best import public_budget, second_best
@@ -43,6 +44,7 @@ FIRST_BEST, FLOOR = ":first-best", ":second-best"  # in place of an auction; no 
 class Score:
     """One mechanism at one budget factor (or a range of them).
 
+    auction is the name as it was typed, and label what tables and legends call it.
     error_bound is the mean over valid markets; error_low and error_high are the ends of its 95 %
     interval over populations. first_best is the mean error of the best purchase found for a buyer
     who pays true valuations, and ratio the mean error over that of the same markets.
@@ -56,6 +58,7 @@ class Score:
     """
 
     auction: str
+    label: str
     budget_factor: str
     profiles: int
     error_bound: float
@@ -138,7 +141,7 @@ def evaluation_tasks(
 ) -> list[EvaluationTask]:
     """The tasks for each budget factor, or, without factors, for factors drawn from [0.1, 2].
 
-    All of them use the same profiles. An auction is NAME, NAME@WEIGHTS or module:Class.
+    All of them use the same profiles. An auction is a text as in auctions/auction_name.py.
     """
     if factors is None:
         truth, drawn = draw_markets(scenario, profiles, None, seed)
@@ -168,7 +171,7 @@ def evaluation_tasks(
 
 
 def evaluate(task: EvaluationTask) -> dict[str, Any]:
-    """What the task's auction does: the columns of its score, and the rows of invalid markets.
+    """What the task's auction does: the columns of its score, and the error of each market.
 
     For a yardstick it is the error bound of each market.
     """
@@ -197,7 +200,7 @@ def evaluate(task: EvaluationTask) -> dict[str, Any]:
         public_error = _error(task, again, some).tolist()
     return {
         "public_error": public_error,
-        "invalid": np.flatnonzero(~valid).tolist(),
+        "errors": error.tolist(),
         "profiles": len(error),
         "error_bound": float(error[valid].mean()) if valid.any() else float("inf"),
         "error_low": mean.low,
@@ -224,18 +227,21 @@ def _error(task: EvaluationTask, outcome: Outcome, truth: Profiles) -> Floats:
 def scores(tasks: Sequence[EvaluationTask], results: Sequence[dict[str, Any]]) -> list[Score]:
     """The score of every auction at every factor. The yardsticks precede their auctions."""
     yardsticks: dict[str, Floats] = {}
+    labels = auction_labels(dict.fromkeys(task.auction for task in tasks))
     made = []
     for task, result in zip(tasks, results, strict=True):
         if task.auction in (FIRST_BEST, FLOOR):
             yardsticks[task.auction] = np.array(result["error_bound"])
         else:
-            made.append(_score(task, dict(result), yardsticks))
+            made.append(_score(task, labels[task.auction], dict(result), yardsticks))
     return made
 
 
-def _score(task: EvaluationTask, columns: dict[str, Any], yardsticks: dict[str, Floats]) -> Score:
+def _score(
+    task: EvaluationTask, label: str, columns: dict[str, Any], yardsticks: dict[str, Floats]
+) -> Score:
     best = yardsticks[FIRST_BEST]
-    valid = np.delete(best, columns.pop("invalid"))
+    valid = best[np.isfinite(columns.pop("errors"))]
     ratio = columns["error_bound"] / float(valid.mean()) if len(valid) else float("inf")
     public_error = np.array(columns.pop("public_error"))
     floor = yardsticks.get(FLOOR)
@@ -244,6 +250,7 @@ def _score(task: EvaluationTask, columns: dict[str, Any], yardsticks: dict[str, 
         over = estimate(public_error, task.truth.take(slice(0, len(floor))).population, floor)
     return Score(
         auction=task.auction,
+        label=label,
         budget_factor=task.budget_factor,
         first_best=float(best.mean()),
         ratio=ratio,

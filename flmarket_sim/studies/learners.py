@@ -91,7 +91,16 @@ class Learners:
         plot = Plot("rounds_until", "asked_factor", "auction", "round", label, level=1.0)
         first = [row for row in rows if row["behaviour"] == self.behaviours[0]]
         last = [row for row in rows if row["rounds_until"] == scenario.rounds]
-        return Finding(rows, plot, [_sentence(row) for row in last], first, OVER_RUNS)
+        shown = (
+            "auction",
+            "behaviour",
+            "rounds_until",
+            "asked_factor",
+            "advantage",
+            "bound_of_data",
+        )
+        sentences = [_sentence(row) for row in last]
+        return Finding(rows, plot, sentences, first, OVER_RUNS, shown, last)
 
 
 def _sentence(row: Row) -> str:

@@ -76,7 +76,14 @@ class MisreportGain:
             _sentence(name, [row for row in rows if row["auction"] == name])
             for name in self.auctions
         ]
-        return Finding(rows, plot, sentences)
+        shown = (
+            "auction",
+            "budget_factor",
+            "gain_over_cost",
+            "share_gaining",
+            "gain_over_cost_median",
+        )
+        return Finding(rows, plot, sentences, shown=shown)
 
 
 def _sentence(name: str, rows: list[Row]) -> str:

@@ -23,8 +23,9 @@ from flmarket_sim.aggregation.market_error import (
     error_of_kappa,
 )
 from flmarket_sim.aggregation.rule import weights_in
-from flmarket_sim.auctions import auction_in, named
+from flmarket_sim.auctions import auction_in
 from flmarket_sim.auctions.auction import Auction, Outcome, sales_and_rest
+from flmarket_sim.auctions.auction_name import AuctionName
 from flmarket_sim.auctions.first_best import first_best
 from flmarket_sim.auctions.play import Player
 from flmarket_sim.auctions.second_best import public_budget, second_best
@@ -45,11 +46,13 @@ FIRST_BEST = "first-best"
 RANKED_BY = " by "  # between the name of an auction that ranks owners and what it ranks them by
 
 
-def _auction(name: str) -> Auction:
-    """The auction behind NAME, NAME@WEIGHTS or module:Class; NAME by VALUE ranks owners by
-    that value (`all-in-critical by precision`)."""
-    plain, slash, value = name.partition(RANKED_BY)
-    return auctions.create(plain, value=value) if slash else named(name)
+def _auction(text: str) -> Auction:
+    """The auction behind a name as in `auctions.named`; NAME by VALUE ranks owners by that value
+    (`all-in-critical by precision`)."""
+    table = AuctionName.parse(text).table
+    plain, by, value = str(table.pop("name")).partition(RANKED_BY)
+    auction: Auction = auctions.create(plain, **table, **({"value": value} if by else {}))
+    return auction
 
 
 def _known(names: Sequence[str]) -> Sequence[str]:
@@ -137,7 +140,18 @@ class NearTheFloor:
             level=1.0,
             top=2.5,
         )
-        return Finding(rows, plot, _sentences(rows, self.kappas), drawn)
+        whole = [row for row in rows if row["budget_factor"] == _label(WHOLE)]
+        shown = (
+            "kappa",
+            "budget_factor",
+            "auction",
+            "over_floor",
+            "over_first_best",
+            "error_bound",
+        )
+        return Finding(
+            rows, plot, _sentences(rows, self.kappas), drawn, shown=shown, shown_rows=whole
+        )
 
 
 def _yardsticks(

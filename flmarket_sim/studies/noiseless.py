@@ -1,4 +1,8 @@
-"""A release without any noise, for the ceiling that studies compare with. It promises nothing."""
+"""A release without any noise, for the ceiling that studies compare with. It promises nothing.
+
+The market around it stays: bidders of the round, money, aggregation. `learning.noiseless_training`
+has the ceiling of every run, which has no market either.
+"""
 
 from __future__ import annotations
 

@@ -13,14 +13,21 @@ import numpy as np
 from pydantic import Field
 
 from flmarket_sim.experiments.market_runs import changed, load_data
-from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.market.simulation import rounds_only
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.scenario.part import Part
 from flmarket_sim.statistics import OVER_RUNS, Estimate, from_seeds
+from flmarket_sim.studies.accuracy_references import (
+    CONSTANT,
+    GUESSES,
+    NOISELESS,
+    WITHOUT_NOISE,
+    compared_with,
+    reference_lines,
+    references,
+)
 from flmarket_sim.studies.study import Count, Finding, Plot, Row, Work, spread
 
-CONSTANT = "always the commonest class"
 QUALITY = ("accuracy", "balanced_accuracy")
 ERRORS = ("coordinate_bound", "vector_bound", "true_error")
 SHARES = ("true_over_vector", "true_over_coordinate", "spent_share", "privacy_sold")
@@ -57,6 +64,7 @@ class Pipelines:
     accuracy, balanced_accuracy   at the end of each evaluated round; the second is the mean recall
     coordinate_bound, vector_bound, true_error   means over the valid rounds
     true_over_vector, true_over_coordinate       the true error over each bound, both in the mean
+    noiseless_accuracy, noiseless_balanced_accuracy   of the same pipeline without noise and market
     gain                          what is shown, above that of the first pipeline, seed by seed
     show                          the measure of figure, gain and sentences
     """
@@ -84,11 +92,11 @@ class Pipelines:
             run = each.in_market(work["market"]["name"]).of(market)
             data = load_data(run)
             origin = {"market": work["market"]["name"], "seed": work["seed"]}
-            rounds = rounds_only(run, data)
-            rows += [origin | {"pipeline": each.name} | row for row in evaluated(rounds)]
+            rounds, beside = rounds_only(run, data), references(run, data)
+            rows += [origin | {"pipeline": each.name} | beside | row for row in evaluated(rounds)]
             if data is not None and each.name == work["pipelines"][0]["name"]:
                 last = rows[-1]["round"]
-                rows.append(origin | {"pipeline": CONSTANT, "round": last} | constant_guess(data))
+                rows.append(origin | {"pipeline": CONSTANT, "round": last} | _guess(beside))
         return rows
 
     def conclude(self, scenario: Scenario, results: list[list[Row]]) -> Finding:
@@ -100,7 +108,7 @@ class Pipelines:
         for (market, pipeline, number), by_seed in cells.items():
             row: Row = {"market": market, "pipeline": pipeline, "round": number}
             row["seeds"] = len(by_seed)
-            for key in (*QUALITY, *ERRORS, *SHARES):
+            for key in (*QUALITY, *NOISELESS.values(), *ERRORS, *SHARES):
                 row |= spread(key, over_seeds(by_seed, key))
             first = cells.get((market, self.pipelines[0].name, number), {})
             row |= spread("gain", _gain(by_seed, first, self.show))
@@ -109,7 +117,12 @@ class Pipelines:
         label = f"test {self.show.replace('_', ' ')}"
         plot = Plot("round", self.show, "pipeline", "round", label, panel="market")
         sentences = [_sentence(last, market.name, self) for market in self.markets]
-        return Finding(list(last.values()), plot, sentences, _drawn(rows), OVER_RUNS)
+        other = next(key for key in QUALITY if key != self.show)
+        beside = NOISELESS[self.show]
+        shown = ("market", "pipeline", self.show, "gain", other, beside, "privacy_sold")
+        drawn = _drawn(rows)
+        drawn += reference_lines(drawn, plot, {WITHOUT_NOISE: beside})
+        return Finding(list(last.values()), plot, sentences, drawn, OVER_RUNS, shown)
 
 
 def evaluated(rounds: list[Row]) -> list[Row]:
@@ -130,17 +143,15 @@ def evaluated(rounds: list[Row]) -> list[Row]:
     ]
 
 
-def constant_guess(data: Dataset) -> Row:
-    """How good it is to answer with the commonest class of the training records."""
-    commonest = int(np.bincount(data.train_y).argmax())
-    classes = len(np.unique(data.test_y))
+def _guess(beside: Row) -> Row:
+    """The row of the constant guess: it has no noise, no errors and no price."""
     unknown = dict.fromkeys((*ERRORS, *SHARES))
-    right = float((data.test_y == commonest).mean())
-    return unknown | {"accuracy": right, "balanced_accuracy": 1.0 / classes}
+    return unknown | {key: beside[column] for key, column in GUESSES.items()}
 
 
 def over_seeds(by_seed: dict[int, Row], key: str) -> Estimate:
-    return from_seeds(np.array([row[key] for row in by_seed.values()], float))
+    """The mean over seeds; it is not known where a row does not have the number."""
+    return from_seeds(np.array([row.get(key) for row in by_seed.values()], float))
 
 
 def _gain(by_seed: dict[int, Row], first: dict[int, Row], shown: str) -> Estimate:
@@ -164,4 +175,6 @@ def _sentence(last: dict[tuple[str, str], Row], market: str, study: Pipelines) -
         row = last[market, pipeline.name]
         ends = [row[study.show + end] for end in ("", "_low", "_high")]
         parts.append(f"{pipeline.name} {Estimate(*ends)}")
-    return f"{market}: {study.show.replace('_', ' ')} at the end: {'; '.join(parts)}"
+    own = [last[market, pipeline.name] for pipeline in study.pipelines]
+    noiseless = compared_with(own, study.show)
+    return f"{market}: {study.show.replace('_', ' ')} at the end: {'; '.join(parts)}{noiseless}"

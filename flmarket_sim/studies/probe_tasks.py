@@ -27,7 +27,7 @@ PAPER = ErrorSettings(COORDINATE, 1.0)
 class ProbeTask:
     """The search for the best report of every owner in some markets of `auction`.
 
-    The auction is a text: NAME, NAME@WEIGHTS or module:Class. `error` is what its market counts.
+    The auction is a text, as in auctions/auction_name.py. `error` is what its market counts.
     """
 
     auction: str

@@ -89,7 +89,8 @@ class Regimes:
             "kappa", "over_everything_median", "auction", "kappa", label, panel="rule", log_x=True
         )
         sentences = [_sentence(rows, kappa) for kappa in (min(self.kappas), max(self.kappas))]
-        return Finding(rows, plot, sentences, drawn)
+        shown = ("kappa", "auction", "rule", "over_everything_median", "over_everything", "invalid")
+        return Finding(rows, plot, sentences, drawn, shown=shown)
 
 
 def _error(rule: str, loss: Floats, size: Floats, error: MarketError) -> Floats:

@@ -108,7 +108,16 @@ class RestPoint:
         kinds = {"truthful": "error_truth", "where liars end": "bound_of_data_end"}
         plot = Plot("auction", "error", "owners", "", "mean error bound", bars=True)
         sentences = [_sentence(row, self.max_sweeps) for row in rows]
-        return Finding(rows, plot, sentences, melted(rows, "error", "owners", kinds))
+        shown = (
+            "auction",
+            "rest",
+            "cycle",
+            "unsettled",
+            "error_ratio_at_rest",
+            "error_ratio",
+            "liars",
+        )
+        return Finding(rows, plot, sentences, melted(rows, "error", "owners", kinds), shown=shown)
 
 
 def _sentence(row: Row, max_sweeps: int) -> str:

@@ -101,4 +101,12 @@ class Arbitrage:
         ]
         label = f"money paid in {first} purchases / in one"
         plot = Plot("auction", "price", "owners", "", label, bars=True, level=1.0)
-        return Finding(rows, plot, sentences, bars)
+        shown = (
+            "auction",
+            "owners",
+            "purchases",
+            "spending_ratio",
+            "budget_ratio",
+            "never_reached",
+        )
+        return Finding(rows, plot, sentences, bars, shown=shown)

@@ -82,7 +82,8 @@ class StrategicShare:
             _sentence(name, [row for row in rows if row["auction"] == name])
             for name in self.auctions
         ]
-        return Finding(rows, plot, sentences, intervals=OVER_RUNS)
+        shown = ("auction", "share", "bound_of_data", "error_bound", "surplus_share", "accuracy")
+        return Finding(rows, plot, sentences, intervals=OVER_RUNS, shown=shown)
 
 
 def _column(rows: list[Row], name: str) -> NDArray[np.float64]:

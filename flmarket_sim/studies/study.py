@@ -74,7 +74,9 @@ class Plot:
 class Finding:
     """The result of a study: rows, a plot of them (or of the rows `drawn`), and sentences.
 
-    `intervals` says what the intervals of its estimates are of.
+    `intervals` says what the intervals of its estimates are of. `shown` names the columns that
+    answer the question, most important first: a terminal shows those that it has room for.
+    `shown_rows` are the rows that answer it, by default all.
     """
 
     rows: list[Row]
@@ -82,6 +84,15 @@ class Finding:
     sentences: list[str] = field(default_factory=list)
     drawn: list[Row] | None = None
     intervals: str = OVER_POPULATIONS
+    shown: tuple[str, ...] = ()
+    shown_rows: list[Row] | None = None
+
+    def shown_columns(self) -> tuple[str, ...]:
+        """`shown`, or else the columns of the figure."""
+        drawn = (self.plot.panel, self.plot.group, self.plot.x, self.plot.y)
+        columns = dict.fromkeys(name for row in self.rows for name in row)
+        plotted = tuple(dict.fromkeys(name for name in drawn if name in columns))
+        return self.shown or plotted or tuple(columns)[:6]
 
     def __repr__(self) -> str:
         return f"<Finding with {len(self.rows):,} rows: {' '.join(self.sentences)}>"
@@ -101,7 +112,7 @@ class Study(Protocol):
 
 
 def auction_of(name: str, scenario: Scenario) -> Auction:
-    """The auction behind NAME, NAME@WEIGHTS or module:Class, set for the scenario's market."""
+    """The auction behind a name as in `auctions.named`, set for the scenario's market."""
     return auction_in(named(name), scenario_error(scenario))
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from flmarket_sim.errors import InputError
+from flmarket_sim.auctions.auction_name import auction_labels
+from flmarket_sim.errors import InputError, plugin_errors
 from flmarket_sim.experiments.content import file_contents
 from flmarket_sim.experiments.engine import results_of
 from flmarket_sim.experiments.store import FileStore, Store
@@ -18,7 +19,7 @@ from flmarket_sim.experiments.task import task_key
 from flmarket_sim.experiments.worker_processes import Crew
 from flmarket_sim.plugins import registry
 from flmarket_sim.scenario.model import Plugin, Scenario
-from flmarket_sim.storage.result_folders import claim
+from flmarket_sim.storage.result_folders import claim, give_up
 from flmarket_sim.studies.study import Finding, Progress, Row, Study
 
 TASKS = "tasks.jsonl"
@@ -47,7 +48,8 @@ class StudyTask:
 def measure_task(task: StudyTask) -> list[Row]:
     """The rows of one task, measured in this process."""
     study = registry.studies.get(task.study)
-    rows: list[Row] = study.measure(task.scenario, json.loads(task.work))
+    with plugin_errors("study", study.name):
+        rows: list[Row] = study.measure(task.scenario, json.loads(task.work))
     return rows
 
 
@@ -77,12 +79,37 @@ def find_out(
 ) -> Finding:
     """The finding of a scenario's study. The store keeps the rows of every finished task."""
     study, name = study_of(scenario), question_of(scenario).name
-    tasks = [
-        StudyTask(scenario, name, json.dumps(work, sort_keys=True))
-        for work in study.tasks(scenario)
-    ]
+    with plugin_errors("study", study.name):
+        works = [json.dumps(work, sort_keys=True) for work in study.tasks(scenario)]
+    tasks = [StudyTask(scenario, name, work) for work in works]
     rows = results_of(tasks, measure_task, crew=crew, store=store, progress=progress)
-    return study.conclude(scenario, rows)
+    with plugin_errors("study", study.name):
+        return labelled(study.conclude(scenario, rows))
+
+
+def labelled(finding: Finding) -> Finding:
+    """The finding with the labels of its auctions, in rows, figure and sentences."""
+    rows = [*finding.rows, *(finding.drawn or ())]
+    names = dict.fromkeys(row["auction"] for row in rows if isinstance(row.get("auction"), str))
+    labels = {name: label for name, label in auction_labels(names).items() if name != label}
+
+    def relabelled(some: list[Row]) -> list[Row]:
+        return [
+            row | {"auction": labels.get(row["auction"], row["auction"])}
+            if "auction" in row
+            else row
+            for row in some
+        ]
+
+    sentences = list(finding.sentences)
+    for name in sorted(labels, key=len, reverse=True):
+        sentences = [sentence.replace(name, labels[name]) for sentence in sentences]
+    drawn, shown = (
+        None if some is None else relabelled(some) for some in (finding.drawn, finding.shown_rows)
+    )
+    return replace(
+        finding, rows=relabelled(finding.rows), drawn=drawn, shown_rows=shown, sentences=sentences
+    )
 
 
 def run_study(
@@ -104,10 +131,12 @@ def run_study(
         claim(folder, "study")
     try:
         with FileStore(folder / TASKS) as store:
+            give_up(folder)  # from here on the store keeps others out
             finding = find_out(scenario, crew=crew, store=store, progress=progress)
             present(finding, folder, scenario)
             store.delete()
     finally:
+        give_up(folder)
         with suppress(OSError):
             folder.rmdir()  # succeeds only where nothing was written
     return finding

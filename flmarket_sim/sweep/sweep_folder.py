@@ -27,7 +27,7 @@ from flmarket_sim.experiments.engine import Failure
 from flmarket_sim.experiments.store import ADVICE, FileStore, read_results
 from flmarket_sim.market.run_folder import same_versions, versions
 from flmarket_sim.storage.atomic_files import disk_error, write_parquet, write_text
-from flmarket_sim.storage.result_folders import claim
+from flmarket_sim.storage.result_folders import claim, give_up
 from flmarket_sim.storage.untrusted_files import read_json, read_parquet
 from flmarket_sim.sweep.sweep_plan import Axis, Plan, PlannedRun
 
@@ -66,18 +66,21 @@ class SweepFolder:
         is_new = not (self.path / "sweep.json").exists()
         if is_new:
             claim(self.path, "sweep")
-            self._write_request()
+            try:
+                self._write_request()
+            finally:
+                give_up(self.path)
         known = read_sweep_json(self.path)
         if known.get("sha256") != self.plan.digest:
             raise InputError(
                 f"{self.path} has another sweep ({known.get('name')}); name another directory with "
-                "--out"
+                "`out`"
             )
         if (self.path / "parts").exists():
             raise InputError(
                 f"{self.path} has a sweep of an older version of flmarket-sim, which cannot be "
                 "continued. Its summary can be read; to do its runs again, name another directory "
-                "with --out"
+                "with `out`"
             )
         with self._resources:
             self._resources.enter_context(self.store)

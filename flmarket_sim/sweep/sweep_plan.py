@@ -11,8 +11,9 @@ import hashlib
 import itertools
 import json
 import math
+import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,10 +24,16 @@ import pydantic
 from flmarket_sim.errors import InputError, ScenarioError, shown
 from flmarket_sim.experiments.content import file_contents
 from flmarket_sim.experiments.task import task_key
-from flmarket_sim.scenario.check import check_scenario
-from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.scenario.check import check_scenario, plain
+from flmarket_sim.scenario.model import Scenario, without_nulls
 from flmarket_sim.scenario.problems import Problem, describe_problems, dotted
-from flmarket_sim.scenario.scenario_file import assign, build_scenario, override, read_toml
+from flmarket_sim.scenario.scenario_file import (
+    assign,
+    assign_all,
+    build_scenario,
+    override,
+    read_toml,
+)
 from flmarket_sim.scenario.shipped import read_text
 from flmarket_sim.scenario.sweep_table import Sweep
 from flmarket_sim.scenario.toml_lines import PathKeys, key_lines, prefixes
@@ -96,23 +103,50 @@ class Plan:
         )
 
 
-def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> Plan:
-    """The plan of a file with a [sweep] table. Raises InputError that names every problem."""
-    return parse_sweep(read_text(path), str(path), overrides)
+def load_sweep(path: str | os.PathLike[str], overrides: Iterable[str] = (), **changes: Any) -> Plan:
+    """The plan of a file with a [sweep] table. Raises InputError that names every problem.
+
+    Values are replaced as in `load_scenario`, also those of the table:
+    `sweep__grid={"auction.name": ["all-in", "pay-as-bid"]}, sweep__seeds=8`.
+    """
+    return parse_sweep(read_text(path), str(path), overrides, changes)
 
 
 def has_sweep(path: str | Path) -> bool:
     return "sweep" in read_toml(read_text(path), str(path))
 
 
-def parse_sweep(text: str, source: str = "<sweep>", overrides: Iterable[str] = ()) -> Plan:
+def parse_sweep(
+    text: str,
+    source: str = "<sweep>",
+    overrides: Iterable[str] = (),
+    changes: Mapping[str, Any] | None = None,
+) -> Plan:
     data = read_toml(text, source)
     lines = {_without_dots(keys): line for keys, line in key_lines(text).items()}
     problems = list(_spread_axes(data))
-    for changed in [override(data, setting) for setting in overrides]:
+    replaced = [override(data, setting) for setting in overrides]
+    replaced += assign_all(data, changes or {})
+    problems += _spread_axes(data)
+    for changed in replaced:
         lines = {keys: line for keys, line in lines.items() if keys[: len(changed)] != changed}
+    return _plan(data, text, source, lines, problems)
+
+
+def plan_sweep(scenario: Scenario, **changes: Any) -> Plan:
+    """The plan of a scenario that is an object; the table [sweep] is among the changes."""
+    data = without_nulls(plain(scenario))
+    assign_all(data, changes)
+    return _plan(data, "", scenario.name, {}, list(_spread_axes(data)))
+
+
+def _plan(
+    data: Tables, text: str, source: str, lines: dict[PathKeys, int], problems: list[Problem]
+) -> Plan:
     if "sweep" not in data:
-        raise InputError(f"{source} has no [sweep] table; `flmarket run` runs a single market")
+        raise InputError(
+            f"{source} has no [sweep] table with axes and seeds, so it is a single market to run"
+        )
     try:
         table = Sweep.model_validate(data["sweep"])
     except pydantic.ValidationError:
@@ -272,7 +306,7 @@ def _touched(problem: Problem, axes: tuple[Axis, ...]) -> bool:
 
 
 def _spread_axes(data: Tables) -> Iterator[Problem]:
-    """Writes the quoted key "auction.name" as nested tables, so that --set finds one spelling."""
+    """Writes the quoted key "auction.name" as nested tables, so that changes find one spelling."""
     sweep = data.get("sweep")
     for kind in ("grid", "zip"):
         table = sweep.get(kind) if isinstance(sweep, dict) else None

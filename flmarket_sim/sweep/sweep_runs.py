@@ -13,8 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from flmarket_sim.author_frames import failure_text
 from flmarket_sim.errors import FlmarketError
-from flmarket_sim.eventlog import read_events
+from flmarket_sim.eventlog import read_events, read_run
+from flmarket_sim.eventlog.summary import yardsticks_of
 from flmarket_sim.eventlog.totals import buyers_totals
 from flmarket_sim.experiments import engine
 from flmarket_sim.experiments.engine import Failure, Progress
@@ -112,10 +114,14 @@ def perform(task: RunTask) -> Result:
             else _logged(task.scenario, data, task.log)
         )
         stage = "summary"
-        totals = buyers_totals(rounds, buyers)
+        known = (
+            simulation.accuracy_yardsticks(task.scenario, data)
+            if task.log is None
+            else yardsticks_of(read_run(task.log))
+        )
+        totals = buyers_totals(rounds, buyers, known)
     except (Exception, SystemExit) as error:  # a plug-in can fail in any way
-        own = isinstance(error, FlmarketError)
-        message = str(error) if own else f"{type(error).__name__}: {error}"
+        message = failure_text(error, own=isinstance(error, FlmarketError))
         return RunFailure(message, stage=stage, seconds=time.perf_counter() - began)
     return {"seconds": time.perf_counter() - began, "totals": totals}
 

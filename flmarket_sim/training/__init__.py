@@ -67,13 +67,13 @@ def train(
     if isinstance(settings, SeqPriceSettings):
         trainer = SeqPriceTrainer([scenario, *also], rule, settings, seed, levels, size)
     elif size != "certified":
-        raise InputError(f"--size is for {SEQ_PRICE} only")
+        raise InputError(f"`size` is for {SEQ_PRICE} only")
     elif isinstance(settings, RecordPriceSettings):
         trainer = RecordPriceTrainer([scenario, *also], rule, settings, seed, levels)
     elif isinstance(settings, MenuSettings):
         trainer = MenuTrainer(mechanism, [scenario, *also], rule, settings, seed, levels)
     elif also:
-        raise InputError("--also is not for the preset paper")
+        raise InputError("`also` is not for the preset paper")
     else:
         trainer = RegretNetTrainer(mechanism, scenario, rule, settings, seed, levels)
     if start is not None:

@@ -27,7 +27,7 @@ from flmarket_sim.storage.result_folders import alone
 
 OTHER_TRAINING = (
     "the training to resume was of another mechanism, rule, seed or scenario, "
-    "or had other settings; name another --out"
+    "or had other settings; name another `out`"
 )
 AGAIN = "Free some space; the same command then goes on from the last epoch"
 Progress = Callable[[int, int, dict[str, float]], None]
@@ -137,7 +137,7 @@ def run_epochs(trainer: Trainer, out: Path, progress: Progress | None) -> None:
     """
     with alone(
         out.with_name(f".{out.name}.lock"),
-        f"another process is training into {out}; name another --out",
+        f"another process is training into {out}; name another `out`",
     ):
         _take_steps(trainer, out, progress)
 

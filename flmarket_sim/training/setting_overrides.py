@@ -23,14 +23,14 @@ def with_overrides(settings: S, overrides: Iterable[str]) -> S:
         name, equals, text = override.partition("=")
         if not equals or name not in names:
             hint = did_you_mean(name, names, f"; there are {', '.join(names)}")
-            raise InputError(f"--setting {shown(override)}: write NAME=VALUE{hint}")
+            raise InputError(f"`setting` {shown(override)}: write NAME=VALUE{hint}")
         values[name] = None if text == "none" else _value(text)
     try:
         return pydantic.TypeAdapter(type(settings)).validate_python(values)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
-        raise InputError(f"--setting {name}={shown(values[name])}: {first['msg']}") from None
+        raise InputError(f"`setting` {name}={shown(values[name])}: {first['msg']}") from None
 
 
 def _value(text: str) -> Any:

@@ -5,10 +5,21 @@ import re
 
 import nbformat
 import pytest
+from nbclient.exceptions import CellExecutionError
 
 from analysis import notebooks
+from tests.analysis.claims import CLAIMS
 from tests.support.paths import ROOT
 
+CHANGED = {  # other values of all parameters of each notebook
+    "1_first_look": "ROUNDS, AUCTION, SEED = 6, 'pay-as-bid', 3",
+    "2_comparing_mechanisms": "AUCTIONS, FACTORS = ['all-in', 'pay-as-bid'], [0.5]\n"
+    "SEEDS, ROUNDS = 2, 3",
+    "3_strategic_behaviour": "AUCTIONS, REPLAYED = ['posted-price', 'pay-as-bid'], 'pay-as-bid'\n"
+    "MARKETS, PROFILES = 3, 8",
+    "4_privacy_ledgers": "ROUNDS, OWNERS, LIFETIMES = 45, 20, [4.0]",
+    "5_anatomy_of_the_error_bound": "ROUNDS, FACTORS, FACTOR = 5, (0.3, 1.0), 0.3",
+}
 READ = {path: notebooks.read(path) for path in notebooks.NOTEBOOKS}
 MACHINE = re.compile(
     r"(?<![\w.])/(?:tmp|home|root|work|Users|usr|var|opt|private)/|[A-Z]:\\\\|site-packages"
@@ -43,11 +54,35 @@ def test_there_are_five():
 @pytest.mark.parametrize("path", READ, ids=lambda path: path.stem)
 def test_a_notebook_says_what_a_fresh_execution_says_and_leaves_nothing_behind(path, elsewhere):
     before = listing(notebooks.FOLDER)
-    fresh = notebooks.execute(path)
+    fresh = notebooks.execute(path, claims=CLAIMS[path.stem])  # an answer that is false stops it
     assert notebooks.stale(READ[path], fresh) == [], (
         "run 'make notebooks' and look at what has changed"
     )
     assert listing(elsewhere) == [] and listing(notebooks.FOLDER) == before
+
+
+@pytest.mark.parametrize("path", READ, ids=lambda path: path.stem)
+def test_a_notebook_runs_with_other_parameters(path, elsewhere):
+    parameters = CHANGED[path.stem]
+    fresh = notebooks.execute(path, parameters)
+    assert [cell.source for cell in fresh.cells] == [cell.source for cell in READ[path].cells]
+    assert notebooks.stale(READ[path], fresh), "the parameters change nothing"
+    assert listing(elsewhere) == []
+
+
+@pytest.mark.parametrize("path", READ, ids=lambda path: path.stem)
+def test_the_parameters_stand_at_the_top(path):
+    cells = READ[path].cells
+    (place,) = [k for k, cell in enumerate(cells) if cell.metadata.get("tags") == [notebooks.TAG]]
+    assert all(cell.cell_type == "markdown" for cell in cells[:place])
+    names = set(re.findall(r"^([A-Z][A-Z_, ]*) =", cells[place].source, re.MULTILINE))
+    assert names and all(name in CHANGED[path.stem] for name in ", ".join(names).split(", "))
+
+
+def test_a_claim_that_is_false_stops_a_notebook(elsewhere):
+    path = next(iter(READ))
+    with pytest.raises(CellExecutionError, match="AssertionError"):
+        notebooks.execute(path, CHANGED[path.stem], claims="assert ROUNDS == 0")
 
 
 @pytest.mark.parametrize("path", READ, ids=lambda path: path.stem)
@@ -56,8 +91,9 @@ def test_a_notebook_asks_and_answers_and_shows_figures(path):
     first, last = book.cells[0], book.cells[-1]
     assert first.cell_type == last.cell_type == "markdown"
     assert "**Question.**" in first.source and last.source.startswith("**Answer.**")
-    checks = [cell for cell in book.cells if cell.cell_type == "code"][-1]
-    assert checks.source.count("assert ") >= 4  # the answer cannot become false silently
+    assert CLAIMS[path.stem].count("assert ") >= 4  # the answer cannot become false silently
+    code = [cell.source for cell in book.cells if cell.cell_type == "code"]
+    assert not [source for source in code if "assert " in source]  # readers change parameters
     assert sum("image/png" in output.get("data", {}) for _, output in notebooks.outputs(book)) >= 1
     assert path.stat().st_size < 200_000
 

@@ -163,7 +163,7 @@ def test_a_value_that_ranks_by_squared_losses_buys_a_smaller_error_under_much_no
     [
         ("presicion", "there is no value 'presicion'; did you mean 'precision'"),
         ("tests.no_such_module:value", "cannot be imported"),
-        (f"{HERE}:no_such_function", "has no function 'no_such_function'"),
+        (f"{HERE}:no_such_function", "has no 'no_such_function'"),
     ],
 )
 def test_a_value_that_does_not_exist_is_refused(value, message):

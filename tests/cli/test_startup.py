@@ -62,9 +62,11 @@ def test_a_run_imports_no_library_that_it_does_not_need(tmp_path):
     run = ("run", "quickstart", "--set", "rounds=2")
     needed = {"numpy", "pyarrow", "pydantic", "rich", "simpy"}
     laplace = ("--set", "perturbation=laplace")
-    assert imported_by(*run, *laplace, "--out", tmp_path / "laplace") == needed
+    by_pyarrow = {"pandas"}  # pyarrow.array imports it where it is installed
+    assert imported_by(*run, *laplace, "--out", tmp_path / "laplace") - by_pyarrow == needed
     # priv-unit needs the incomplete Beta function
-    assert imported_by(*run, "--out", tmp_path / "priv-unit") == needed | {"scipy"}
+    found = imported_by(*run, "--out", tmp_path / "priv-unit") - by_pyarrow
+    assert found == needed | {"scipy"}
 
 
 def test_a_list_of_the_rules_does_not_import_the_solvers_that_some_of_them_use():

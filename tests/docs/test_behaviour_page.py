@@ -22,7 +22,6 @@ def test_the_behaviour_of_the_page_is_short_and_runs_in_a_market(tmp_path):
     done = subprocess.run(
         [program, "run", "hagglers.toml", "--out", "run"],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
     )

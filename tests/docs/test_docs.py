@@ -1,15 +1,17 @@
 """What the pages say is run: the mechanism, the queries, the scenario, the tables, the links."""
 
-import os
 import re
+import shlex
 import subprocess
 import sys
 
 import pytest
 
 import flmarket_sim as fm
-from docs import findings, kinds, perturbations
+from docs import command_line, findings, kinds, perturbations
 from flmarket_sim.scenario.scenario_file import parse_scenario
+from flmarket_sim.testing import check_auction
+from tests.support.command_line import flmarket
 from tests.support.paths import ROOT
 
 PAGES = sorted(
@@ -32,53 +34,41 @@ def quickstart(tmp_path_factory):
 
 
 def test_the_mechanism_of_the_page_is_short_and_runs_in_a_market(tmp_path):
+    page = (ROOT / "docs/writing-a-mechanism.md").read_text()
     code, study, check, *_ = blocks("docs/writing-a-mechanism.md", "python")
     assert len(code.splitlines()) <= 30
-    (tmp_path / "lottery.py").write_text(code)
-    (tmp_path / "study.py").write_text(study)
+    for name, text in (("lottery", code), ("study", study), ("check", check)):
+        (tmp_path / f"{name}.py").write_text(text)
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
-    command = re.search(
-        r"PYTHONPATH=. flmarket (run \S+ --set auction.name=lottery.*)",
-        (ROOT / "docs/writing-a-mechanism.md").read_text(),
-    )[1]
-    program = os.path.join(os.path.dirname(sys.executable), "flmarket")
-    run = subprocess.run(
-        [program, *command.split(), "--out", str(tmp_path / "run")],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stderr
+    run, _, evaluate, labels, forced = re.findall(r"^flmarket ((?!: ).*)$", page, re.MULTILINE)
+    done = flmarket(*shlex.split(run), "--out", "run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert fm.read_run(tmp_path / "run")["scenario"]["auction"] == {
-        "name": "lottery:Lottery",
+        "name": "lottery.py:Lottery",
         "chance": 0.8,
     }
-    printed = subprocess.run(
-        [sys.executable, "study.py"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert "mean error bound" in printed
-    (tmp_path / "check.py").write_text(check)
-    printed = subprocess.run(
-        [sys.executable, "check.py"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert "Not promised, and it does not hold" in printed
+    for command in (evaluate, labels):
+        few = ("--profiles", "20", "--floor", "0", "--workers", "1")
+        done = flmarket(*shlex.split(command), *few, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert "rare" in done.stdout and "often" in done.stdout and (tmp_path / "lottery.png").exists()
+    for script, words in (("study.py", "mean error bound"), ("check.py", "Not promised, and it")):
+        printed = subprocess.run(
+            [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+        assert words in printed
+    (tmp_path / "lottery.py").write_text(code.replace("bids.full_value", "bids.values"))
+    failed = flmarket(*shlex.split(run), "--out", "RUN", cwd=tmp_path)
+    shown = re.search(r"```\n(flmarket: .*?)```", page, re.DOTALL)[1]
+    assert failed.returncode == 1 and shown.strip() in failed.stderr
+    (tmp_path / "lottery.py").write_text(code)
+    done = flmarket(*shlex.split(forced), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_query_of_the_pages_gives_an_answer(quickstart):
-    queries = blocks("README.md", "sql") + blocks("docs/event-log.md", "sql")
-    assert len(queries) >= 7
+    queries = blocks("docs/event-log.md", "sql")
+    assert len(queries) >= 6
     for query in queries:
         query = query.replace("runs/quickstart-1234", str(quickstart))
         found = fm.sql(quickstart, query.rstrip().rstrip(";")).to_pylist()
@@ -90,12 +80,9 @@ def test_the_queries_about_owners_count_every_payment_once(tmp_path):
         fm.load_scenario(ROOT / "scenarios/studies/unreliable.toml"), tmp_path / "run"
     ).path  # two buyers
     paid = fm.sql(run, "select count(*) as n from payment where sender = -1").to_pylist()[0]["n"]
-    for query in (
-        blocks("README.md", "sql")[0],
-        next(q for q in blocks("docs/event-log.md", "sql") if "surplus" in q),
-    ):
-        joined = re.search(r"FROM payment.*?(?=GROUP)", query, re.DOTALL)[0]
-        assert fm.sql(run, f"select count(*) as n {joined}").to_pylist() == [{"n": paid}]
+    query = next(query for query in blocks("docs/event-log.md", "sql") if "surplus" in query)
+    joined = re.search(r"FROM payment.*?(?=GROUP)", query, re.DOTALL)[0]
+    assert fm.sql(run, f"select count(*) as n {joined}").to_pylist() == [{"n": paid}]
 
 
 def test_the_python_of_the_readme_runs(monkeypatch, capsys, tmp_path):
@@ -103,8 +90,21 @@ def test_the_python_of_the_readme_runs(monkeypatch, capsys, tmp_path):
     market, mechanism = blocks("README.md", "python")
     exec(compile(market, "README.md", "exec"), {})
     assert "asked" in capsys.readouterr().out
-    exec(compile(mechanism, "README.md", "exec"), {})
-    assert float(capsys.readouterr().out) > 0
+    found: dict = {}
+    exec(compile(mechanism, "README.md", "exec"), found)
+    check_auction(found["MyAuction"](), markets=10)
+    assert mechanism in blocks("docs/tutorial.md", "python")
+
+
+def test_the_tour_of_the_python_page_runs(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    for block in blocks("docs/python.md", "python"):
+        exec(compile(block, "python.md", "exec"), names)
+    told = capsys.readouterr().out
+    assert "less all-in" in told and "nothing passed" in told and told.endswith("page.html\n")
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written >= {"first-run", "rounds.svg", "errors.tex", "errors.pdf", "page.html"}
 
 
 def test_the_probe_of_the_page_runs(monkeypatch, capsys):
@@ -138,6 +138,12 @@ def test_the_table_of_kinds_is_current():
     )
 
 
+def test_the_page_of_commands_is_current():
+    text = command_line.PAGE.read_text()
+    assert command_line.page(text) == text, "run 'python -m docs.command_line'"
+    assert "| `--set PATH=VALUE` |" in text
+
+
 def test_the_table_of_perturbations_is_current():
     text = perturbations.PAGE.read_text()
     assert perturbations.page(text) == text, "run 'python -m docs.perturbations'"
@@ -153,10 +159,24 @@ def test_the_perturbation_of_the_page_keeps_its_contract(tmp_path, monkeypatch):
     check_perturbation("page_sign:RandomSign", draws=2_000)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def anchors(page):
+    """The anchors that GitHub gives to the headings of a page."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    names: list[str] = []
+    for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)|<!--.*?-->", r"\1", heading)
+        name = re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
+        names.append(f"{name}-{names.count(name)}" if name in names else name)
+    return names
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
-        assert (page.parent / target).exists(), target
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+    for target, anchor in re.findall(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)", text):
+        place = page.parent / target if target else page
+        assert place.exists(), target
+        assert not anchor or anchor in anchors(place), f"{target}#{anchor}"
 
 
 def prose(page):

@@ -28,6 +28,8 @@ def rules(tmp_path, monkeypatch):
     """The modules of the page, importable."""
     names = []
     for code in blocks("python"):
+        if not code.startswith("# "):
+            continue
         (tmp_path / re.match(r"# (\w+\.py)", code)[1]).write_text(code)
         module, cls = re.match(r"# (\w+)\.py", code)[1], re.search(r"class (\w+)", code)[1]
         names.append(f"{module}:{cls}")
@@ -47,6 +49,12 @@ def test_the_rules_of_the_page_keep_the_contract(rules):
             weights = rule.weights(loss, size, 1.0, variance=variance)
             check_weights(rule.name, weights, loss)
             assert weights[3] == pytest.approx(size[3] / size[3].sum())
+
+
+def test_the_rule_of_the_page_can_be_tried_alone(rules, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(blocks("python")[0], "writing-a-rule.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("[[0.333")
 
 
 def test_the_convex_rule_of_the_page_does_what_its_docstring_says(rules):

@@ -370,7 +370,7 @@ class MarketTwin:
 
     @cached_property
     def people(self):
-        return create_population(self.scenario, self.streams, self.data.train_y)
+        return create_population(self.scenario, self.streams, self.data)
 
     def records(self, number):
         """The records of an owner, in the order in which she offers them."""

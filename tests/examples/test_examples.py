@@ -16,7 +16,7 @@ from tests.support.profiles import random_profiles
 
 EXAMPLES = ROOT / "examples"
 PAGE = (EXAMPLES / "README.md").read_text()
-COMMANDS = re.findall(r"^    PYTHONPATH=examples flmarket (.*)$", PAGE, re.MULTILINE)
+COMMANDS = re.findall(r"^    flmarket (.*)$", PAGE, re.MULTILINE)
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ def market(command, out, **overrides):
 
 def test_every_market_of_the_page_runs(tmp_path):
     runs = [command for command in COMMANDS if command.startswith("run ")]
-    assert len(runs) == 6
+    assert len(runs) == 8
     for number, command in enumerate(runs):
         path = market(command, tmp_path / str(number), rounds=3)
         assert fm.read_events(path, "round").num_rows == 3

@@ -281,7 +281,7 @@ def test_wrong_places_are_refused_in_one_paragraph(tmp_path, monkeypatch):
         crew_at("somewhere")
     with pytest.raises(InputError, match="are there already"):
         crew_at("tcp://127.0.0.1:9", workers=2)
-    with pytest.raises(InputError, match="is for --cluster slurm"):
+    with pytest.raises(InputError, match="is for `cluster` slurm"):
         crew_at("local", options=["cores=2"])
     with pytest.raises(InputError, match="KEY=VALUE"):
         parse_options(["cores"])

@@ -183,15 +183,28 @@ def test_a_full_disk_is_said_with_what_to_do(tmp_path):
 
 
 def test_weights_and_plug_ins_count_by_their_content(tmp_path, monkeypatch):
-    weights, module = tmp_path / "w.safetensors", tmp_path / "plug_in_of_test.py"
+    weights, module, file = (
+        tmp_path / name for name in ("w.safetensors", "plug_in_of_test.py", "in_a_file.py")
+    )
     weights.write_bytes(b"1")
     module.write_text("class X: ...\n")
+    file.write_text("def f(x, y): ...\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    data = {"auctions": [f"seq-price@{weights}", "plug_in_of_test:X", "all-in"], "n": 3}
+    monkeypatch.chdir(tmp_path)
+    data = {
+        "auctions": [
+            f"seq-price@{weights}",
+            "a label=plug_in_of_test:X[price=2]",
+            "all-in[value='in_a_file.py:f']",
+            "all-in",
+        ],
+        "n": 3,
+    }
     before = file_contents(data)
-    assert set(before) == {f"seq-price@{weights}", "plug_in_of_test:X"}
+    assert set(before) == {str(weights), "plug_in_of_test:X", "in_a_file.py:f"}
     weights.write_bytes(b"2")
     module.write_text("class X: y = 1\n")
+    file.write_text("def f(x, y): return 1\n")
     after = file_contents(data)
     assert all(before[name] != after[name] for name in before)
 

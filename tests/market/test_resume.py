@@ -379,7 +379,7 @@ def test_interrupted_runs_say_how_to_go_on_and_finished_ones_that_they_are(tmp_p
         time.sleep(0.005)
     process.send_signal(signal.SIGTERM)
     _, told = process.communicate(timeout=60)
-    assert process.returncode == 1 and "interrupted" in told and "flmarket resume" in told
+    assert process.returncode == 130 and "interrupted" in told and "flmarket resume" in told
     info, noted = fm.read_run(out), fm.read_events(out, "round")
     assert info["outcome"] == "interrupted" and 0 < len(noted) < rounds
     assert info["log"]["events"] == noted.column("seq")[-1].as_py()

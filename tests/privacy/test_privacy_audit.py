@@ -323,7 +323,7 @@ def test_the_command_takes_any_perturbation_and_fits_the_window():
     ("arguments", "complaint"),
     [
         (["laplac"], "did you mean 'laplace'"),
-        (["priv-unit", "--option", "length"], "--option takes KEY=VALUE"),
+        (["priv-unit", "--option", "length"], "`option` takes KEY=VALUE"),
         (["priv-unit", "--option", "length=long"], "length: Input should be 'kept' or 'unit'"),
         (["priv-unit", "--noise", "hardened"], "'laplace' only"),
         (["gaussian", "--option", "delta=0.7"], "delta must lie between"),

@@ -42,7 +42,7 @@ def shown(monkeypatch):
 def test_an_estimate_and_its_interval_are_one_cell():
     lines = repr(notebook.table(ROWS)).splitlines()
     assert lines[0].split() == ["auction", "gain", "spent", "pairs"]
-    assert lines[1].split(maxsplit=1) == ["all-in", "0.123 [0.1, 0.2]  12,346      8"]
+    assert lines[1].split(maxsplit=1) == ["all-in", "0.123 [0.100, 0.200]  12,346      8"]
     assert lines[2].split() == ["<b>evil</b>", "0", "10"]
 
 

@@ -15,25 +15,12 @@ import pytest
 import flmarket_sim as fm
 from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog import read_ledger
-from flmarket_sim.report.html import page, sources
+from flmarket_sim.report.html import page, plotly_library, sources
 from flmarket_sim.report.html.parts import POINTS, evenly
 from tests.support.paths import ROOT
 
-from .conftest import EVIL, sweep_in
-
-
-def data_of(html):
-    return json.loads(
-        re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)[1]
-    )
-
-
-def chart(data, id):
-    return next(chart for chart in data["charts"] if chart["id"] == id)
-
-
-def table(data, id):
-    return next(table for table in data["tables"] if table["id"] == id)
+from .conftest import EVIL, run_of, sweep_in
+from .page_data import chart, data_of, table
 
 
 def flmarket(*arguments, cwd=ROOT):
@@ -46,15 +33,7 @@ def flmarket(*arguments, cwd=ROOT):
 def test_a_run_shows_every_figure_with_the_numbers_of_the_log(quickstart):
     data = data_of(page.make([quickstart]))
     ids = [one["id"] for one in data["charts"]]
-    assert ids == [
-        "error-by-budget",
-        "error-by-round",
-        "accuracy",
-        "money",
-        "payments",
-        "privacy",
-        "timeline",
-    ]
+    assert ids == ["error-by-budget", "error-by-round", "accuracy", "money", "payments", "privacy"]
     rounds = fm.read_events(quickstart, "round").to_pylist()
     drawn = chart(data, "error-by-budget")["series"][0]["points"]
     assert np.allclose(drawn, [[row["budget"], row["error_bound"]] for row in rounds], rtol=1e-5)
@@ -63,9 +42,39 @@ def test_a_run_shows_every_figure_with_the_numbers_of_the_log(quickstart):
     assert shown == sorted(shown, reverse=True) and np.isclose(sum(shown), sold.sum(), rtol=1e-4)
     paid = sum(point[1] for one in chart(data, "payments")["series"] for point in one["points"])
     assert np.isclose(paid, sum(row["spent"] for row in rounds), rtol=1e-4)
-    phases = chart(data, "timeline")["series"]
+    assert any(text.startswith("Every round takes 0.4 simulated") for text in data["sentences"])
+
+
+def test_rounds_of_different_lengths_are_drawn_in_time(results):
+    run = run_of(
+        results / "slow", "quickstart.toml", "rounds=3", "market.delay.name=uniform",
+        "market.delay.low=0.1", "market.delay.high=0.2",
+    )  # fmt: skip
+    phases = chart(data_of(page.make([run])), "timeline")["series"]
     assert [one["name"] for one in phases] == ["bidding", "deciding", "computing", "settling"]
-    assert all(len(one["points"]) == len(rounds) for one in phases)
+    assert all(len(one["points"]) == 3 for one in phases)
+
+
+def test_accuracy_is_drawn_beside_what_it_is_to_be_compared_with(quickstart):
+    data = data_of(page.make([quickstart]))
+    drawn = {line["name"]: line for line in chart(data, "accuracy")["series"]}
+    assert list(drawn) == ["accuracy", "balanced accuracy", "constant guess", "without noise"]
+    rounds = fm.read_events(quickstart, "round").to_pylist()
+    shown = [point[1] for point in drawn["balanced accuracy"]["points"]]
+    assert shown == pytest.approx([row["balanced_accuracy"] for row in rounds], rel=1e-5)
+    beside = fm.read_run(quickstart)["yardsticks"]["buyer"]
+    for name, key in (
+        ("constant guess", "constant_guess"),
+        ("without noise", "noiseless_accuracy"),
+    ):
+        assert drawn[name]["reference"] is True
+        level = pytest.approx(beside[key], rel=1e-5)
+        assert drawn[name]["points"] == [[1, level], [5, level]]
+    cards = dict(map(tuple, data["inputs"][0]["cards"]))
+    assert cards["without noise"] == f"{beside['noiseless_accuracy']:.1%}"
+    assert cards["constant guess"] == f"{beside['constant_guess']:.1%}"
+    warning = fm.read_run(quickstart)["warnings"][0]
+    assert data["notices"] == [f"Warning: {warning}"]
 
 
 def test_a_run_says_where_it_comes_from(quickstart):
@@ -101,12 +110,17 @@ def test_a_probe_shows_the_best_lies(probe_file):
 
 def test_a_study_shows_its_rows_its_words_and_its_own_figure(study):
     data = data_of(page.make([study]))
-    assert data["sentences"] == ["Names pay."] and data["pictures"][0]["address"].startswith(
-        "data:image/svg+xml;base64,"
-    )
+    assert data["sentences"] == ["Names pay."] and data["pictures"] == []
     drawn = chart(data, "study-gain")
     assert drawn["kind"] == "line" and drawn["x_label"] == "names" and len(drawn["series"]) == 2
     assert table(data, "study")["rows"][0][2] == {"mean": 0.2, "low": 0.05, "high": 0.4}
+
+
+def test_a_figure_of_one_value_is_a_sentence(sweep):
+    data = data_of(page.make([sweep]))
+    assert "Privacy sold is 3 throughout; it has no figure for that reason." in data["sentences"]
+    assert all(one["id"] != "sweep-privacy_sold" for one in data["charts"])
+    assert chart(data, "sweep-spent")  # equal in both auctions, but not at every budget
 
 
 def test_a_sweep_shows_totals_against_its_axes_with_intervals_over_seeds(sweep):
@@ -129,7 +143,10 @@ def test_a_sweep_shows_totals_against_its_axes_with_intervals_over_seeds(sweep):
 
 def test_runs_in_one_world_are_compared_in_pairs(quickstart, paid_as_bid):
     data = data_of(page.make([quickstart, paid_as_bid]))
-    assert [one["name"] for one in chart(data, "error-by-budget")["series"]] == ["quick", "as-bid"]
+    assert [one["name"] for one in chart(data, "error-by-budget")["series"]] == [
+        "auction all-in-critical",
+        "auction pay-as-bid",
+    ]
     spent = [
         [row["spent"] for row in fm.read_events(run, "round").to_pylist()]
         for run in (quickstart, paid_as_bid)
@@ -243,7 +260,7 @@ def test_names_are_never_markup(evil, sweep, study):
     for inputs in ([evil], [sweep], [study], [evil, sweep, study]):
         html = page.make(inputs)
         assert EVIL not in html and "<img" not in html and "<!--" not in html
-        assert html.count("<script") == 2 and html.count("</script>") == 2
+        assert html.count("<script") == 3 and html.count("</script>") == 3
     data = data_of(page.make([evil]))
     assert data["title"] == EVIL and EVIL in table(data, "means")["columns"]
 
@@ -288,7 +305,7 @@ def test_hostile_names_stay_names_in_every_place(
     pq.write_table(found.replace_schema_metadata({"flmarket_probe": "1", "facts": told}), probe)
     for inputs in ([lies], [swept], [asked], [probe], [lies, swept, asked, probe]):
         html = page.make(inputs)
-        assert "<img" not in html and html.count("<script") == 2 and html.count("</script>") == 2
+        assert "<img" not in html and html.count("<script") == 3 and html.count("</script>") == 3
         assert attack in json.dumps(data_of(html))
 
 
@@ -296,10 +313,15 @@ def test_the_page_loads_nothing(quickstart):
     html = page.make([quickstart])
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', html)[1]
     assert policy.startswith("default-src 'none'") and "unsafe" not in policy
-    assert (
-        "http://" not in html.replace("http://www.w3.org/2000/svg", "") and "https://" not in html
-    )
-    assert "innerHTML" not in html and "document.write" not in html
+    assert "connect-src" not in policy and "http" not in policy  # the default holds: none
+    own = html.replace(plotly_library.script(), "")
+    assert "http://" not in own.replace("http://www.w3.org/2000/svg", "") and "https://" not in own
+    assert "innerHTML" not in own and "document.write" not in own and len(own) < 500_000
+
+
+def test_the_library_fits_into_a_script_element():
+    library = plotly_library.script().lower()
+    assert "</script" not in library and "<!--" not in library and "\r\n" not in library
 
 
 def test_many_points_are_thinned_evenly_and_that_is_said():
@@ -319,7 +341,7 @@ def test_an_interrupted_run_is_shown_up_to_where_it_is(quickstart, tmp_path):
     info = fm.read_run(broken) | {"outcome": "interrupted", "error": "KeyboardInterrupt: "}
     (broken / "run.json").write_text(json.dumps(info))
     data, whole = data_of(page.make([broken])), data_of(page.make([quickstart]))
-    assert data["notices"] == ["This run was interrupted; 5 complete rounds are shown."]
+    assert data["notices"][0] == "This run was interrupted; 5 complete rounds are shown."
     sold = [[p[1] for p in chart(one, "privacy")["series"][0]["points"]] for one in (data, whole)]
     assert np.allclose(*sold)  # without a ledger the gradients say the same
 

@@ -1,21 +1,24 @@
 """Directories for results where the file system, or somebody else, is in the way."""
 
 import errno
-import fcntl
+import subprocess
+import sys
 
+import filelock
 import pytest
 
 from flmarket_sim.errors import InputError
-from flmarket_sim.storage.result_folders import alone, claim, lock
+from flmarket_sim.storage.result_folders import alone, claim, give_up, lock
+from tests.support.paths import ROOT
 
 
 def test_a_file_system_without_locks_is_no_reason_to_refuse(tmp_path, monkeypatch):
-    def without(*_):
+    def without(*_, **__):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(fcntl, "flock", without)
+    monkeypatch.setattr(filelock.FileLock, "acquire", without)
     claim(tmp_path / "run", "run")
-    assert lock(tmp_path / "run", "run") >= 0
+    lock(tmp_path / "run", "run").release()
     with alone(tmp_path / "lock", "somebody is here"), alone(tmp_path / "lock", "somebody is here"):
         pass
     assert not (tmp_path / "lock").exists()
@@ -31,6 +34,42 @@ def test_somebody_who_holds_a_lock_keeps_others_out_until_she_is_done(tmp_path):
         assert (tmp_path / "lock").exists()
     with alone(tmp_path / "lock", "somebody is here"):
         pass
+
+
+def test_the_lock_of_a_claim_becomes_the_lock_of_the_run(tmp_path):
+    claim(tmp_path / "run", "run")
+    mine = lock(tmp_path / "run", "run")
+    with pytest.raises(InputError, match=r"another process is running a run in .*run"):
+        lock(tmp_path / "run", "run")
+    mine.release()
+    lock(tmp_path / "run", "run").release()
+
+
+def test_a_claim_that_is_given_up_leaves_an_empty_directory(tmp_path):
+    claim(tmp_path / "run", "study")
+    assert list((tmp_path / "run").iterdir())
+    give_up(tmp_path / "run")
+    assert not list((tmp_path / "run").iterdir())
+    give_up(tmp_path / "run")
+
+
+def test_a_lock_ends_with_a_process_that_is_killed(tmp_path):
+    code = (
+        "import sys, pathlib\nfrom flmarket_sim.storage.result_folders import claim, lock\n"
+        "folder = pathlib.Path(sys.argv[1])\nclaim(folder, 'run')\nheld = lock(folder, 'run')\n"
+        "(folder / 'run.json').write_text('{}')\nprint('mine', flush=True)\nsys.stdin.readline()\n"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, stdin=-1, stdout=-1, text=True
+    )
+    with holder:
+        assert holder.stdout.readline() == "mine\n"
+        with pytest.raises(InputError, match=f"is running a run in {tmp_path}"):
+            lock(tmp_path, "run")
+        with pytest.raises(InputError, match=f"{tmp_path} is not empty"):
+            claim(tmp_path, "run")
+        holder.kill()
+    lock(tmp_path, "run").release()
 
 
 def test_places_that_cannot_be_written_are_named(tmp_path):

@@ -6,8 +6,8 @@ import pytest
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.plugins.registry import perturbations
 from flmarket_sim.scenario.scenario_file import build_scenario
+from flmarket_sim.studies.accuracy_references import CONSTANT, CONSTANT_GUESS, WITHOUT_NOISE
 from flmarket_sim.studies.bargains import size_groups
-from flmarket_sim.studies.pipelines import CONSTANT
 from flmarket_sim.studies.study_run import find_out
 
 NOISELESS = {"name": "flmarket_sim.studies.noiseless:Noiseless", "domain": "sphere"}
@@ -45,6 +45,12 @@ def test_pipelines_meet_the_same_seeds_beside_a_constant_guess():
     assert 0.5 < by_name["plain"]["true_over_vector"] < 1.2
     drawn = [row["round"] for row in found.drawn if row["pipeline"] == CONSTANT]
     assert drawn == [3, 6]
+    best = max(by_name.values(), key=lambda row: np.nan_to_num(row["noiseless_accuracy"]))
+    lines = [row for row in found.drawn if row["pipeline"] == WITHOUT_NOISE]
+    assert [row["round"] for row in lines] == [3, 6]
+    assert {row["accuracy"] for row in lines} == {best["noiseless_accuracy"]}
+    assert best["noiseless_accuracy"] > by_name[CONSTANT]["accuracy"]
+    assert f"to {best['noiseless_accuracy']:.3f})" in found.sentences[0]
     mean = by_name["plain"]["accuracy"]
     assert f"plain {mean:.3f}" in found.sentences[0]
 
@@ -68,6 +74,13 @@ def test_a_buyers_curve_has_every_auction_pipeline_and_budget():
         seeds=2,
     )
     assert len(found.rows) == 8
+    for column in ("constant_guess", "noiseless_accuracy"):
+        own = {row["pipeline"]: set() for row in found.rows}
+        for row in found.rows:
+            own[row["pipeline"]].add(row[column])
+        assert all(len(levels) == 1 for levels in own.values()), "no auction or budget changes it"
+    lines = [row for row in found.drawn if row["auction"] in (WITHOUT_NOISE, CONSTANT_GUESS)]
+    assert len(lines) == 2 * 2 * 2 and len(found.drawn) == 16
     spent = {
         (row["pipeline"], row["auction"], row["budget_factor"]): row["spent"] for row in found.rows
     }

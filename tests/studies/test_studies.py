@@ -174,4 +174,4 @@ def test_questions_that_cannot_be_asked_are_refused_before_anything_is_run(tmp_p
         in flmarket("probe", "all-in", *market, "--budgets", "1e-9:1:1e-9").stderr
     )
     told = flmarket("probe", "all-in", *market, "--out", tmp_path)
-    assert told.returncode == 2 and "is a directory" in told.stderr
+    assert told.returncode == 2 and "names a file for a table" in told.stderr

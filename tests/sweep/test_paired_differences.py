@@ -204,4 +204,4 @@ def test_the_command_shows_differences_in_the_same_worlds(swept, tmp_path):
     ).to_pylist()[0]
     under = shown[shown.index("auction.name less all-in-critical") :].splitlines()
     line = next(line for line in under if "proportional-share" in line)
-    assert f"{first['difference']:.3g} ±" in line and "same worlds" in shown
+    assert f"{first['difference']:.2f} [" in line and "same worlds" in shown

@@ -17,7 +17,8 @@ import flmarket_sim as fm
 from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog.summary import summarise
 from flmarket_sim.eventlog.totals import buyers_totals
-from flmarket_sim.market.simulation import rounds_only
+from flmarket_sim.learning.dataset import load_data
+from flmarket_sim.market.simulation import accuracy_yardsticks, rounds_only
 from flmarket_sim.report.sweep_tables import means
 from flmarket_sim.scenario.scenario_file import build_scenario
 from flmarket_sim.sweep.sweep_plan import parse_sweep, points
@@ -150,7 +151,9 @@ def test_totals_without_files_are_those_of_the_log(tmp_path):
         scenario = fm.load_scenario(ROOT / f"scenarios/{name}.toml", ["rounds=4"])
         logged = fm.read_events(fm.run(scenario, tmp_path / name).path, "round").to_pylist()
         assert rounds_only(scenario) == logged
-        by_rows = buyers_totals(logged, [buyer.name for buyer in scenario.resolved_buyers()])
+        buyers = [buyer.name for buyer in scenario.resolved_buyers()]
+        beside = accuracy_yardsticks(scenario, load_data(scenario))
+        by_rows = buyers_totals(logged, buyers, beside)
         assert by_rows and by_rows == summarise(tmp_path / name)["buyers"], (
             "by columns they are the same"
         )
@@ -193,7 +196,7 @@ def test_a_sweep_of_an_older_version_is_refused_with_what_to_do(tmp_path):
     plan = parse_sweep(MARKET + SWEEP, overrides=["sweep.seeds=1"])
     run_sweep(plan, tmp_path / "s")
     (tmp_path / "s/parts").mkdir()
-    with pytest.raises(InputError, match=r"older version.*another directory with --out"):
+    with pytest.raises(InputError, match=r"older version.*another directory with `out`"):
         run_sweep(plan, tmp_path / "s")
     assert fm.read_sweep(tmp_path / "s").num_rows == 4
 
@@ -270,7 +273,7 @@ def test_a_sweep_that_is_asked_to_stop_leaves_a_summary_and_goes_on_later(tmp_pa
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
-    assert process.returncode == 1 and "interrupted" in told and "Traceback" not in told
+    assert process.returncode == 130 and "interrupted" in told and "Traceback" not in told
     done = fm.read_sweep(out).num_rows
     assert 0 < done < 12 and set(fm.read_sweep(out).column("outcome").to_pylist()) == {"finished"}
     told = json_output("sweep", path, "--out", out, "--plan", "--json", cwd=tmp_path)

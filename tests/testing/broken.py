@@ -129,7 +129,7 @@ class OwnDice(EqualOffers):
     """Rolls dice of its own, which no seed controls."""
 
     name = "own dice"
-    dice = np.random.default_rng()
+    dice = np.random.default_rng(1)
 
     def offers(self, bids, budget):
         return super().offers(bids, budget) * self.dice.uniform(0.5, 1.0, bids.shape)

@@ -64,7 +64,7 @@ def test_a_training_leaves_weights_that_decide(tmp_path):
 def test_settings_that_are_none_are_refused(tmp_path):
     with pytest.raises(InputError, match="choose fast or part"):
         training.preset("paper", "record-price")
-    with pytest.raises(InputError, match="--size"):
+    with pytest.raises(InputError, match="`size`"):
         training.train(
             "record-price",
             SCENARIO,

@@ -8,21 +8,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from flmarket_sim.report.html.labels import labels_by_difference
 from flmarket_sim.report.html.parts import POINTS, Chart, Series, Source, Table, evenly
 from flmarket_sim.sweep.paired_differences import paired
 
 
-def distinct(sources: list[Source]) -> list[Source]:
-    """The sources with labels that differ."""
-    seen: dict[str, int] = {}
-    relabelled = []
-    for source in sources:
-        seen[source.label] = seen.get(source.label, 0) + 1
-        number = seen[source.label]
-        relabelled.append(
-            source if number == 1 else replace(source, label=f"{source.label} ({number})")
-        )
-    return relabelled
+def labelled(sources: list[Source]) -> list[Source]:
+    """The sources with labels that differ: inputs of one kind by the settings that differ."""
+    named = [replace(source, folder=source.label) for source in sources]
+    if len(named) < 2:
+        return named
+    folders = [source.label for source in named]
+    labels = dict(enumerate(labels_by_difference([{} for _ in named], folders)))
+    for kind in dict.fromkeys(source.kind for source in named):
+        places = [place for place, source in enumerate(named) if source.kind == kind]
+        if len(places) > 1:
+            settings = [named[place].settings for place in places]
+            chosen = labels_by_difference(settings, [folders[place] for place in places])
+            labels |= dict(zip(places, chosen, strict=True))
+    return [replace(source, label=labels[place]) for place, source in enumerate(named)]
 
 
 def charts(sources: list[Source]) -> list[Chart]:
@@ -48,7 +52,8 @@ def charts(sources: list[Source]) -> list[Chart]:
         series = []
         notes = dict.fromkeys(chart.note for _, chart in pieces if chart.note)
         for source, chart in pieces:
-            for line in chart.series:
+            own = [line for line in chart.series if len(pieces) == 1 or not line.reference]
+            for line in own:
                 name = source.label if len(chart.series) == 1 else f"{source.label}: {line.name}"
                 sample = evenly(range(len(line.points)), max(2, POINTS // len(pieces)))
                 series.append(
@@ -56,6 +61,7 @@ def charts(sources: list[Source]) -> list[Chart]:
                         name,
                         [line.points[k] for k in sample],
                         [line.labels[k] for k in sample] if line.labels else [],
+                        line.reference,
                     )
                 )
         common.append(

@@ -11,8 +11,14 @@ import numpy as np
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog import read_events, read_run
-from flmarket_sim.eventlog.summary import errors_of, models_of, perturbations_of
-from flmarket_sim.report.html import run_owners, run_timeline
+from flmarket_sim.eventlog.summary import (
+    errors_of,
+    models_of,
+    perturbations_of,
+    warnings_of,
+    yardsticks_of,
+)
+from flmarket_sim.report.html import run_accuracy, run_owners, run_timeline
 from flmarket_sim.report.html.parts import (
     ROWS,
     Chart,
@@ -54,7 +60,7 @@ def read(path: Path) -> Source:
         )
     scenario = info["scenario"]
     rounds = read_events(path, "round").to_pylist()
-    notices = [*_unfinished(info, len(rounds))]
+    notices = [*_unfinished(info, len(rounds)), *map("Warning: {}".format, warnings_of(info))]
     lies_charts, lies_tables = run_owners.lies(path) if rounds else ([], [])
     timeline = [run_timeline.chart(path, rounds)] if rounds else []
     return Source(
@@ -63,9 +69,9 @@ def read(path: Path) -> Source:
         title=scenario["name"],
         description=scenario.get("description", ""),
         notices=notices,
-        cards=_cards(scenario, rounds),
+        cards=_cards(scenario, rounds, yardsticks_of(info)),
         charts=[
-            *_by_round(rounds, models_of(scenario)),
+            *_by_round(rounds, models_of(scenario), yardsticks_of(info)),
             *run_owners.sales(path, scenario),
             *run_owners.privacy(path, scenario),
             *lies_charts,
@@ -104,7 +110,9 @@ def _names(rounds: list[Row]) -> list[str]:
     return list(dict.fromkeys(row["buyer"] for row in rounds))
 
 
-def _cards(scenario: Row, rounds: list[Row]) -> list[tuple[str, str]]:
+def _cards(
+    scenario: Row, rounds: list[Row], yardsticks: run_accuracy.Yardsticks
+) -> list[tuple[str, str]]:
     buyers = scenario["buyers"] or [scenario]
     auctions = ", ".join(
         dict.fromkeys((buyer.get("auction") or scenario["auction"])["name"] for buyer in buyers)
@@ -128,6 +136,7 @@ def _cards(scenario: Row, rounds: list[Row]) -> list[tuple[str, str]]:
         ("perturbation", ", ".join(dict.fromkeys(perturbations_of(scenario).values()))),
         ("model", ", ".join(dict.fromkeys(models_of(scenario).values()))),
         (LAST_ACCURACY, short(last, percent=True) if last == last else "-"),
+        *run_accuracy.cards(rounds, yardsticks),
         (
             "money spent",
             f"{short(spent)} ({spent / budget:.0%} of the budget)" if budget else short(spent),
@@ -138,7 +147,9 @@ def _cards(scenario: Row, rounds: list[Row]) -> list[tuple[str, str]]:
     return [card for card in cards if card[1] != "-"]
 
 
-def _by_round(rounds: list[Row], models: dict[str, str]) -> list[Chart]:
+def _by_round(
+    rounds: list[Row], models: dict[str, str], yardsticks: run_accuracy.Yardsticks
+) -> list[Chart]:
     """Charts over budget and over rounds, with a series for each buyer."""
 
     def line(
@@ -160,7 +171,7 @@ def _by_round(rounds: list[Row], models: dict[str, str]) -> list[Chart]:
                 )
         return series
 
-    bound, accuracy = line(MEASURES["error bound"]), line(lambda row: row["accuracy"])
+    bound = line(MEASURES["error bound"])
     budgets = line(MEASURES["error bound"], lambda row: row["budget"])
     note = sampled(
         sum(len(s.points) for s in bound), sum(1 for row in rounds if row["valid"]), "rounds"
@@ -192,15 +203,7 @@ def _by_round(rounds: list[Row], models: dict[str, str]) -> list[Chart]:
             note,
             y_log=True,
         ),
-        Chart(
-            "accuracy",
-            "Accuracy",
-            "line",
-            "round",
-            f"test accuracy of {', '.join(dict.fromkeys(models.values()))}",
-            accuracy,
-            percent=True,
-        ),
+        run_accuracy.chart(rounds, models, yardsticks),
         Chart(
             "money",
             "Money by round",
@@ -261,12 +264,14 @@ def _rounds(rounds: list[Row]) -> Table:
         "privacy sold",
         "error bound",
         "accuracy",
+        "balanced accuracy",
     ]
     rows = [
         [
             row["buyer"], row["round"] + 1, row["budget"], row["spent"], row["asked"], row["bids"],
             row["winners"], row["delivered"], row["privacy_sold"],
             row["error_bound"] if row["valid"] else "invalid", row["accuracy"],
+            row["balanced_accuracy"],
         ]
         for row in sample
     ]  # fmt: skip

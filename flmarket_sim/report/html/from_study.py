@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from flmarket_sim.errors import InputError
+from flmarket_sim.report.html import from_plot
 from flmarket_sim.report.html.generic import chart, is_number
-from flmarket_sim.report.html.parts import ROWS, Source, Table, evenly, flattened, sampled
+from flmarket_sim.report.html.parts import ROWS, Chart, Source, Table, evenly, flattened, sampled
 from flmarket_sim.statistics import Estimate
 from flmarket_sim.storage import untrusted_files
+
+NOTE = "Bars and bands: 95 %."
 
 
 def read(path: Path) -> Source:
@@ -18,15 +21,11 @@ def read(path: Path) -> Source:
     rows = read_rows(path / "rows.parquet")
     scenario = facts.get("scenario", {})
     estimates = [name for name in rows[0] if f"{name}_low" in rows[0]] if rows else []
-    ends = {f"{name}{end}" for name in estimates for end in ("_low", "_high")}
-    plain_columns = [
-        name for name in (rows[0] if rows else {}) if name not in estimates and name not in ends
-    ]
-    axes = _axes(rows, plain_columns)
-    figures = [
-        chart(f"study-{name}", name.replace("_", " "), name, rows, axes, "Bars and bands: 95 %.")
-        for name in estimates
-    ]
+    drawn_file = path / "drawn.parquet"
+    drawn = read_rows(drawn_file) if drawn_file.exists() else rows
+    plot = from_plot.read_plot(facts, drawn)
+    figures = from_plot.charts(drawn, plot, NOTE) if plot else []
+    figures += _other_figures(rows, [name for name in estimates if not plot or name != plot.y])
     picture, sample = path / "figure.svg", evenly(rows, ROWS)
     intervals = str(facts.get("intervals", "Intervals: 95 %."))
     question = (scenario.get("study") or {}).get("name", "study")
@@ -37,7 +36,7 @@ def read(path: Path) -> Source:
         description=scenario.get("description", ""),
         cards=[("question", str(question)), ("rows", str(len(rows)))],
         sentences=[str(sentence) for sentence in facts.get("sentences", [])],
-        charts=[figure for figure in figures if figure is not None],
+        charts=figures,
         tables=[
             table(
                 "study",
@@ -48,13 +47,26 @@ def read(path: Path) -> Source:
         ]
         if rows
         else [],
-        picture=_picture(picture) if picture.exists() else "",
+        picture=_picture(picture) if not plot and picture.exists() else "",
         settings=flattened(scenario),
         provenance={
             "scenario sha256": str(facts.get("scenario_sha256", "")),
             "seed": str(scenario.get("seed", "")),
         },
     )
+
+
+def _other_figures(rows: list[dict[str, Any]], estimates: list[str]) -> list[Chart]:
+    """A chart for each estimate that the study's own figure does not show."""
+    if not rows:
+        return []
+    known = {name for name in rows[0] if f"{name}_low" in rows[0]}
+    ends = {f"{name}{end}" for name in known for end in ("_low", "_high")}
+    axes = _axes(rows, [name for name in rows[0] if name not in known and name not in ends])
+    found = [
+        chart(f"study-{name}", name.replace("_", " "), name, rows, axes, NOTE) for name in estimates
+    ]
+    return [figure for figure in found if figure is not None]
 
 
 def _axes(rows: list[dict[str, Any]], columns: list[str]) -> list[str]:

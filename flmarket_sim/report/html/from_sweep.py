@@ -21,7 +21,16 @@ from flmarket_sim.sweep.sweep_folder import read_sweep
 
 Row = dict[str, Any]
 FACTS = ("run", "seed", "buyer", "outcome", "stage", "message")  # neither axis nor total
-FIRST = ("mean_error_bound", "final_accuracy", "spent", "privacy_sold", "owners_surplus")
+FIRST = (
+    "mean_error_bound",
+    "final_accuracy",
+    "final_balanced_accuracy",
+    "noiseless_accuracy",
+    "constant_guess",
+    "spent",
+    "privacy_sold",
+    "owners_surplus",
+)
 # Sweeps must share these tables for paired differences.
 WORLD = ("data", "owners", "market", "budget", "rounds", "buyers")
 OVER_SEEDS = "Means of seeds; intervals are Student's, 95 %, over seeds."

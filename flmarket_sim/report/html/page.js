@@ -1,29 +1,6 @@
 "use strict";
 // Puts the page together from its data. Whatever came from a scenario enters by textContent alone.
 
-function put(parent, name, className, text) {
-  const node = document.createElement(name);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  parent.appendChild(node);
-  return node;
-}
-
-const tip = {
-  node: document.getElementById("tip"),
-  show(lines, x, y) {
-    this.node.replaceChildren();
-    for (const line of lines) put(this.node, "div", "", line);
-    this.node.hidden = false;
-    const box = this.node.getBoundingClientRect();
-    const left = x + 14 + box.width > innerWidth ? Math.max(4, x - box.width - 14) : x + 14;
-    const top = y + 14 + box.height > innerHeight ? Math.max(4, y - box.height - 14) : y + 14;
-    this.node.style.left = left + "px";
-    this.node.style.top = top + "px";
-  },
-  hide() { this.node.hidden = true; },
-};
-
 function section(main, contents, id, title) {
   const node = put(main, "section");
   put(node, "h2", "", title).id = id;
@@ -62,7 +39,7 @@ function build(data) {
   for (const input of data.inputs) {
     if (data.inputs.length > 1) {
       put(summary, "h3", "", `${input.label} (${input.kind})`);
-      if (input.title !== input.label) put(summary, "p", "about", input.title);
+      put(summary, "p", "about", input.title === input.folder ? input.folder : `${input.title}, in ${input.folder}`);
     }
     cards(summary, input.cards);
   }
@@ -71,10 +48,10 @@ function build(data) {
     for (const sentence of data.sentences) put(list, "li", "", sentence);
   }
   if (data.charts.length || data.pictures.length) {
-    const figures = put(section(main, contents, "figures", "Figures"), "div", "figures");
-    for (const chart of data.charts) figures.appendChild(new Figure(chart, data.colours, tip).node);
+    const shown = put(section(main, contents, "figures", "Figures"), "div", "figures");
+    for (const chart of data.charts) shown.appendChild(figureOf(chart, data.colours));
     for (const picture of data.pictures) {
-      const figure = put(figures, "figure", "figure wide");
+      const figure = put(shown, "figure", "figure wide drawn");
       put(figure, "h3", "", `As drawn by the study: ${picture.label}`);
       const image = put(figure, "img");
       image.alt = "the study's own figure";

@@ -7,29 +7,26 @@ network.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib import metadata, resources
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from flmarket_sim.errors import FlmarketError, InputError, shortened
 from flmarket_sim.report.figures import COLOURS
-from flmarket_sim.report.html import compare, sources
-from flmarket_sim.report.html.parts import Chart, Source, Table, plain
+from flmarket_sim.report.html import compare, page_files, plotly_library, sources
+from flmarket_sim.report.html.constants import without_constants
+from flmarket_sim.report.html.parts import Source, Table, plain
 from flmarket_sim.storage.atomic_files import write_text
-
-SCRIPTS = ("scales.js", "charts.js", "tables.js", "page.js")
 
 
 def make(paths: Sequence[str | os.PathLike[str]]) -> str:
     """The page of one input, or a comparison of several."""
     try:
-        inputs = compare.distinct([sources.read(Path(path)) for path in paths])
+        inputs = compare.labelled([sources.read(Path(path)) for path in paths])
         return render(content(inputs))
     except FlmarketError:
         raise
@@ -53,6 +50,7 @@ def content(inputs: list[Source]) -> dict[str, Any]:
     )
     settings = compare.settings(inputs)
     tables = compare.tables(inputs) if several else first.tables
+    charts, constant = without_constants(compare.charts(inputs) if several else first.charts)
     page: dict[str, Any] = plain(
         {
             "title": f"Comparison of {title}" if several else title,
@@ -66,6 +64,7 @@ def content(inputs: list[Source]) -> dict[str, Any]:
             "inputs": [
                 {
                     "label": s.label,
+                    "folder": s.folder,
                     "kind": s.kind,
                     "title": s.title,
                     "description": s.description,
@@ -74,11 +73,14 @@ def content(inputs: list[Source]) -> dict[str, Any]:
                 for s in inputs
             ],
             "sentences": [
-                f"{s.label}: {text}" if several else text for s in inputs for text in s.sentences
+                *(
+                    f"{s.label}: {text}" if several else text
+                    for s in inputs
+                    for text in s.sentences
+                ),
+                *constant,
             ],
-            "charts": [
-                _chart(chart) for chart in (compare.charts(inputs) if several else first.charts)
-            ],
+            "charts": [asdict(chart) for chart in charts],
             "pictures": [{"label": s.label, "address": s.picture} for s in inputs if s.picture],
             "tables": [_table(table) for table in tables],
             "settings": _table(settings if several else _two_columns(settings)),
@@ -91,26 +93,33 @@ def content(inputs: list[Source]) -> dict[str, Any]:
 
 
 def render(data: dict[str, Any]) -> str:
-    style = _text("page.css")
-    script = "\n".join(_text(name) for name in SCRIPTS)
+    style = page_files.text("page.css")
+    library = plotly_library.script()
+    script = page_files.figure_script() + "\n" + page_files.text("page.js")
+    admitted = page_files.admitted
     filled = {
-        "POLICY": f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'",
+        "POLICY": f"default-src 'none'; style-src {admitted(style)} {page_files.EMPTY_STYLE}; "
+        f"script-src {admitted(library)} {admitted(script)}; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'",
         "STYLE": style,
+        "REFUSED": "".join(
+            f'<template id="{name}"></template>' for name in plotly_library.refused_styles()
+        ),
+        "LIBRARY": library,
         "SCRIPT": script,
         "DATA": _inert(data),
     }
-    head, *pieces = _text("page.html").split("@@")
+    head, *pieces = page_files.text("page.html").split("@@")
     return head + "".join(filled.get(piece, piece) for piece in pieces)
 
 
 def write(paths: Sequence[str | os.PathLike[str]], out: Path, force: bool = False) -> Path:
     """Makes the page and writes it atomically."""
     if out.is_dir():
-        raise InputError(f"{out} is a directory; name a file with --out")
+        raise InputError(f"{out} is a directory; name a file with `out`")
     if out.exists() and not force:
         raise InputError(
-            f"{out} is there already; --force writes over it, --out names another file"
+            f"{out} is there already; `force=True` writes over it, `out` names another file"
         )
     page = make(paths)
     try:
@@ -129,18 +138,6 @@ def _inert(data: dict[str, Any]) -> str:
         .replace("\u2028", "\\u2028")
         .replace("\u2029", "\\u2029")
     )
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _text(name: str) -> str:
-    return resources.files("flmarket_sim.report.html").joinpath(name).read_text(encoding="utf-8")
-
-
-def _chart(chart: Chart) -> dict[str, Any]:
-    return asdict(chart)
 
 
 def _table(table: Table) -> dict[str, Any]:

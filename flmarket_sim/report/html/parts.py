@@ -23,12 +23,14 @@ class Series:
     """One colour of a chart.
 
     A point is [x, y] or [x, y, low, high], and [start, end, lane] in a timeline. `labels` describe
-    the points under the mouse pointer; there is one for each point, or none at all.
+    the points under the mouse pointer; there is one for each point, or none at all. A `reference`
+    is no result but something to hold results against: a dashed line without marks.
     """
 
     name: str
     points: list[Point]
     labels: list[str] = field(default_factory=list)
+    reference: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Chart:
     kind       line, scatter, bars (x are names) or timeline
     diagonal   draw y = x
     percent    y is a share
+    level      a line across the figure at this y
+    y_top      the vertical axis ends here, even if values lie above it
     """
 
     id: str
@@ -51,6 +55,8 @@ class Chart:
     y_log: bool = False
     percent: bool = False
     diagonal: bool = False
+    level: float | None = None
+    y_top: float | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,8 @@ class Table:
 class Source:
     """One input of a page.
 
+    label      what tells it from the other inputs of a page; the name of its folder if it is alone
+    folder     the name of its folder or file
     measures   estimates that a comparison sets side by side
     world      equal for inputs that met the same owners and the same luck; empty if unknown
     units      the values of each measure by (replication, part of the replication): paired
@@ -90,6 +98,7 @@ class Source:
     provenance: dict[str, str] = field(default_factory=dict)
     world: str = ""
     replications: str = ""
+    folder: str = ""
     units: dict[str, dict[tuple[Any, str], float]] = field(default_factory=dict)
 
 

@@ -1,5 +1,5 @@
 "use strict";
-// Tables that sort by a click on a heading and filter by text.
+// Tables that sort by a click on a heading, filter by text, and can be saved as CSV. Their first column stays in view.
 
 const FIRST_ROWS = 100; // drawn at once; the rest on demand
 
@@ -27,12 +27,28 @@ function compareCells(one, other) {
   return cellText(one).localeCompare(cellText(other), "en", { numeric: true });
 }
 
+// Every row of the table. An interval has three columns; a text that a spreadsheet would read as a formula begins with an apostrophe.
+function csvOf(table) {
+  const intervals = table.columns.map((_, k) => table.rows.some((row) => isInterval(row[k])));
+  const spread = (cells, parts) => cells.flatMap((cell, k) => (intervals[k] ? parts(cell) : [cell]));
+  const quoted = (cell) => {
+    if (cell === null || cell === undefined) return "";
+    const text = typeof cell === "string" && /^[=+\-@\t\r]/.test(cell) ? "'" + cell : String(cell);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const heads = spread(table.columns, (name) => [name, `${name} low`, `${name} high`]);
+  const rows = table.rows.map((row) => spread(row, (cell) => (isInterval(cell) ? [cell.mean, cell.low, cell.high] : [cell, "", ""])));
+  return [heads, ...rows].map((cells) => cells.map(quoted).join(",") + "\r\n").join("");
+}
+
 function makeTable(parent, table) {
   const node = put(parent, "section", "tabled");
   node.id = "table-" + table.id;
   const head = put(node, "div", "tabled-head");
   if (table.title) put(head, "h3", "", table.title);
-  const filter = table.rows.length > 5 ? put(head, "input") : null;
+  const tools = put(head, "div", "table-tools");
+  const filter = table.rows.length > 5 ? put(tools, "input") : null;
+  putButton(tools, "CSV", "save this table as CSV", () => saveFile(fileName(table.title || table.id, ".csv"), csvOf(table), "text/csv")).className = "save-csv";
   if (table.note) put(node, "p", "note", table.note);
   const grid = put(put(node, "div", "scroll"), "table");
   const heading = put(put(grid, "thead"), "tr"), body = put(grid, "tbody");

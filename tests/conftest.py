@@ -8,6 +8,7 @@ from hypothesis import settings
 import flmarket_sim as fm
 from flmarket_sim.errors import DataError
 from flmarket_sim.learning.nsl_kdd import NslKdd
+from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Streams
 from flmarket_sim.scenario.scenario_file import build_scenario
 
@@ -28,6 +29,16 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FLMARKET_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def own_registrations():
+    """Plug-ins that a test registers are gone when it ends, so no other test meets them."""
+    before = {kind: dict(kind._classes) for kind in registry.KINDS.values()}
+    yield
+    for kind, classes in before.items():
+        for name in kind._classes.keys() - classes.keys() - kind._targets.keys():
+            del kind._classes[name]
 
 
 @pytest.fixture(scope="session")

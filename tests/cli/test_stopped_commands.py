@@ -1,10 +1,8 @@
 """A command that is killed continues to the same output, with any number of workers."""
 
 import os
-import random
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -31,18 +29,12 @@ COMMANDS = {
 
 
 def killed_after_a_task(arguments, folder):
-    """Starts a command and kills it soon after its first result is on disk."""
-    program = os.path.join(os.path.dirname(sys.executable), "flmarket")
-    command = [program, *map(str, arguments), "--workers", "1"]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 100
-    while not any(path.stat().st_size for path in folder.glob("runs/*/tasks.jsonl")):
-        assert process.poll() is None, "the command ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-    time.sleep(random.Random(str(arguments)).uniform(0, 0.05))
-    process.kill()
-    assert process.wait() == -9
+    """Starts a command that is killed as soon as its first result is on disk."""
+    module = ("-m", "tests.support.killed_command", 1)
+    command = [sys.executable, *map(str, (*module, *arguments)), "--workers", "1"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    killed = subprocess.run(command, cwd=folder, capture_output=True, env=environment)
+    assert killed.returncode == -9, killed.stderr
 
 
 @pytest.mark.parametrize("name", COMMANDS)

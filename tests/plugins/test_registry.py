@@ -61,9 +61,8 @@ def test_what_cannot_be_made_is_explained(name, options, message):
 
 
 @pytest.mark.parametrize("kind", registry.KINDS)
-def test_one_decorator_registers_a_plug_in_of_every_kind(kind, monkeypatch):
+def test_one_decorator_registers_a_plug_in_of_every_kind(kind):
     known = registry.KINDS[kind]
-    monkeypatch.setattr(known, "_classes", dict(known._classes))
     content = dict.fromkeys(known.needs) | {"name": f"my-{kind}", "__doc__": "Mine."}
     mine = fm.register(kind)(type("Mine", (), content))
     assert known.get(f"my-{kind}") is mine and f"my-{kind}" in known.names()
@@ -76,10 +75,8 @@ def test_one_decorator_registers_a_plug_in_of_every_kind(kind, monkeypatch):
         fm.register(kind)(mine())
 
 
-def test_a_registered_auction_runs_in_a_market(tmp_path, monkeypatch):
+def test_a_registered_auction_runs_in_a_market(tmp_path):
     from flmarket_sim.auctions.all_in import AllIn
-
-    monkeypatch.setattr(registry.auctions, "_classes", dict(registry.auctions._classes))
 
     @fm.register("auction")
     class Generous(AllIn):

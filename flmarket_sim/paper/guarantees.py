@@ -59,8 +59,8 @@ class Guarantees(PaperStudy):
     """Regret (mean gain / cost) and IR violation (mean shortfall / cost), each in several ways.
 
     paper_regret, paper_ir    the numbers of the paper's table
-    as_published     the procedure of the authors' code: the last of 100 plain gradient steps on
-                     valuations, privacy budget and records, with valuations made monotone along
+    as_published     the procedure of the authors' code: the last of `ascent` plain gradient steps
+                     on valuations, privacy budget and records, with valuations monotone along
                      the wrong axis; one draw of each report for lotteries. Its reports need not be
                      monotone over the levels, and a market would refuse those that are not
     axis_mended      the same with valuations that are monotone over the levels
@@ -83,6 +83,7 @@ class Guarantees(PaperStudy):
     profiles: Count = 1000
     probed: Count = 100
     effort: SearchEffort = "standard"
+    ascent: Count = 100
 
     def tasks(self, scenario: Scenario) -> list[Work]:
         """Tasks for auctions that are trained for a rule under every rule, and for others once.
@@ -94,6 +95,7 @@ class Guarantees(PaperStudy):
             "profiles": self.profiles,
             "probed": min(self.probed, self.profiles),
             "effort": self.effort,
+            "ascent": self.ascent,
         }
         return [
             {"market": market.model_dump(), "auction": name, "rule": rule}
@@ -121,7 +123,7 @@ class Guarantees(PaperStudy):
             "ir_violation": np.maximum(-utility, 0.0) / measured_against(truth, cost),
         }
         if isinstance(auction, Differentiable):
-            attack = Attack(auction, truth, budget)
+            attack = Attack(auction, truth, budget, work["ascent"])
             measures |= {
                 "as_published": attack.as_published(scenario.seed),
                 "axis_mended": attack.axis_mended(scenario.seed),

@@ -73,7 +73,8 @@ class Levels:
     range.
 
     as_published, axis_mended        regret by the authors' procedure, and with its axis mended, on
-                                     the first `attacked` markets
+                                     the first `attacked` markets, by `ascent` gradient steps (the
+                                     paper's J)
     corrected                        regret by the corrected metric, on the same markets
     probed                           regret by the probe, on the first `probed` markets
     ir_violation, ir_as_published    IR violation in expectation, and of one draw
@@ -102,6 +103,7 @@ class Levels:
         attacked: Count = 100,
         probed: Count = 5,
         effort: SearchEffort = "standard",
+        ascent: Count = 100,
         authors: str | None = None,
         train: bool | None = None,
         quick: dict[str, Any] | None = None,
@@ -120,6 +122,7 @@ class Levels:
             "attacked": attacked,
             "probed": probed,
             "effort": effort,
+            "ascent": ascent,
         }
 
     def tasks(self, scenario: Scenario) -> list[Work]:
@@ -152,7 +155,7 @@ class Levels:
         auction = _published(work) if published else _trained(market, work)
         truth, budget = markets(market, work["profiles"], seed=scenario.seed + 1 + instance)
         few, some = slice(0, work["probed"]), slice(0, work["attacked"])
-        attack = Attack(auction, truth.take(some), budget[some])
+        attack = Attack(auction, truth.take(some), budget[some], work["ascent"])
         bids = truth.bids(work["levels"])
         utility, cost = expected_utility(auction, truth, bids, budget)
         outcome = auction.decide(bids, budget, np.random.default_rng(instance))

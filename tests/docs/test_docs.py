@@ -48,7 +48,7 @@ def test_the_mechanism_of_the_page_is_short_and_runs_in_a_market(tmp_path):
         "chance": 0.8,
     }
     for command in (evaluate, labels):
-        few = ("--profiles", "20", "--floor", "0", "--workers", "1")
+        few = ("--profiles", "4", "--floor", "0", "--workers", "1")
         done = flmarket(*shlex.split(command), *few, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     assert "rare" in done.stdout and "often" in done.stdout and (tmp_path / "lottery.png").exists()

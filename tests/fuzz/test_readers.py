@@ -78,10 +78,10 @@ def test_any_bytes_are_weights_or_are_refused(tmp_path, data):
     ids=["lists", "keys", "quoted", "tables", "hexadecimal", "twice", "spaces", "name", "many"],
 )
 def test_a_file_without_end_is_refused_soon_and_shortly(text):
-    began = time.monotonic()
+    began = time.process_time()  # the clock on the wall counts what other processes do
     with pytest.raises(ScenarioError) as told:
         parse_scenario(text)
-    assert len(str(told.value)) < 20_000 and time.monotonic() - began < 10
+    assert len(str(told.value)) < 20_000 and time.process_time() - began < 10
 
 
 def test_a_file_that_never_ends_is_refused():

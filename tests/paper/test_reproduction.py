@@ -172,7 +172,7 @@ def test_a_task_that_fails_says_which_and_why():
 def test_accuracy_levels_and_guarantees_run_small(tmp_path):
     """The three studies that train or learn, with digits for NSL-KDD and two training steps."""
     common = ["--out", str(tmp_path), "--quick", "--json", "--workers", "1"]
-    digits = ["--set", "data.name=digits", "--set", "owners.count=12", "--set", "rounds=10"]
+    digits = ["--set", "data.name=digits", "--set", "owners.count=12", "--set", "rounds=4"]
     told = json_output("reproduce", "accuracy", *common, *digits, "--set", "study.seeds=2")
     assert told["results"]["accuracy"][0]["outcome"] in (
         "cannot be told apart",
@@ -187,12 +187,14 @@ def test_accuracy_levels_and_guarantees_run_small(tmp_path):
         "study.quick.attacked=2",
         "study.quick.probed=1",
         'study.effort="quick"',
+        "study.ascent=5",
     ]
     few += ["study.levels=[1, 2]", 'study.markets=[{name="IID", partition={name="iid"}}]']
     levels = [part for setting in few for part in ("--set", setting)]
     told = json_output("reproduce", "levels", *common, *SMALL, *levels)
     assert "M = 1 to 2" in told["results"]["levels"][1]["evidence"]
     few = ["study.quick.profiles=3", "study.quick.probed=1", 'study.effort="quick"']
+    few += ["study.ascent=5"]
     nets = [part for setting in few for part in ("--set", setting)]
     told = json_output("reproduce", "guarantees", *common, *SMALL, *nets)
     assert (

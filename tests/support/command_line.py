@@ -16,7 +16,7 @@ def flmarket(*arguments, cwd=ROOT, env=None):
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,  # catches a hang, on a busy machine too
         env=os.environ | (env or {}),
     )
 

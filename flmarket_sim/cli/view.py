@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flmarket_sim.cli.output import AsJson, print_json, print_text, progress
+from flmarket_sim.cli.output import AsJson, print_json, print_note, print_text, progress
 from flmarket_sim.errors import Interrupted
 
 
@@ -22,6 +22,7 @@ def view(
     from flmarket_sim.eventlog import write_view
 
     _show(write_view(directory, who, out), out, as_json)
+    _warn(directory)
 
 
 def run_view(scenario: Any, who: str, out: Path, as_json: bool) -> None:
@@ -44,7 +45,15 @@ def run_view(scenario: Any, who: str, out: Path, as_json: bool) -> None:
                 "interrupted; a view needs a finished run, so nothing was written"
             ) from None
         facts = write_view(finished.path, who, out)
+        _warn(finished.path)
     _show(facts, out, as_json)
+
+
+def _warn(run: Path) -> None:
+    from flmarket_sim.eventlog.view_warnings import view_warnings
+
+    for warning in view_warnings(run):
+        print_note(f"warning: {warning}")
 
 
 def _show(facts: dict[str, Any], out: Path, as_json: bool) -> None:

@@ -9,12 +9,11 @@ VIEW/
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +29,14 @@ from flmarket_sim.eventlog.record import Role, Seen
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS
 from flmarket_sim.eventlog.tables import TABLES, columns_of_owner, table_schema
 from flmarket_sim.eventlog.view_models import write_models
+from flmarket_sim.eventlog.view_numbers import (
+    Places,
+    SeenEvents,
+    new_numbers,
+    new_places,
+    renumbered,
+    view_key,
+)
 from flmarket_sim.eventlog.visibility import (
     PARAMETERS_COME_WITH,
     columns_of_receiver,
@@ -42,7 +49,7 @@ from flmarket_sim.storage.atomic_files import disk_error, write_parquet, write_t
 from flmarket_sim.storage.result_folders import claim, give_up
 from flmarket_sim.storage.untrusted_files import read_parquet, require_columns
 
-PUBLIC = ("name", "rounds", "privacy")  # parts of a scenario that all participants know
+PUBLIC = ("rounds", "privacy")  # parts of a scenario that all participants know
 PUBLIC_RULES = (
     "bidders",
     "levels",
@@ -51,7 +58,7 @@ PUBLIC_RULES = (
     "gradient_deadline",
 )  # of its market
 PUBLIC_TERMS = ("auction", "aggregation")  # of a buyer
-OWN_TERMS = ("budget", "model")
+OWN_TERMS = ("model",)
 NEEDED = ("family", "rate", "privacy_budget", "data_size", "values")  # for the values of bids
 Files = dict[str, tuple[list[Path], pa.Table | None]]
 
@@ -84,15 +91,11 @@ def write_view(run: str | os.PathLike[str], who: str, out: str | Path) -> dict[s
         raise InputError(
             f"{run / 'run.json'} does not describe a run: {type(error).__name__}: {error}"
         ) from None
+    key = view_key(run)
     claim(out, "view")
     try:
         files = event_files(run, list(KINDS))  # a snapshot, in case the run is going on
-        sha256 = (
-            log.get("sha256") if isinstance(log := info.get("log"), dict) else None
-        )  # nobody in the market knows it
-        place, names = _first_look(
-            files, viewer, os.urandom(16) if sha256 is None else str(sha256).encode()
-        )
+        place, names = _first_look(files, viewer, key)
         kinds = {
             kind: _write_kind(files, out, kind, viewer, place, names, levels) for kind in KINDS
         }
@@ -122,67 +125,40 @@ def public_scenario(scenario: dict[str, Any], viewer: Participant) -> dict[str, 
 
     There is no seed, because the seed gives the whole market; and no hash of the scenario, because
     the hash gives the seed by trial. What the experimenter knows of owners and records is left out
-    too.
+    too, and so is the name of the scenario, by which one finds all that in its file. A buyer knows
+    her money, and not that it is a factor times what her bidders' privacy is truly worth.
     """
     buyers = []
     for number, buyer in enumerate(scenario["buyers"] or [{"name": "buyer"}]):
         own = viewer.role == Role.BUYER and viewer.number == -2 - number
         terms = (*PUBLIC_TERMS, *OWN_TERMS) if own else PUBLIC_TERMS
-        buyers.append(
-            {"name": buyer["name"]} | {term: buyer.get(term) or scenario[term] for term in terms}
-        )
+        shown = {term: buyer.get(term) or scenario[term] for term in terms}
+        amount = (buyer.get("budget") or scenario["budget"]).get("amount")
+        if own and amount is not None:
+            shown["budget"] = {"amount": amount}
+        buyers.append({"name": buyer["name"]} | shown)
     rules = {key: scenario["market"][key] for key in PUBLIC_RULES}
     return {key: scenario[key] for key in PUBLIC} | {"market": rules, "buyers": buyers}
 
 
-def _first_look(files: Files, viewer: Participant, secret: bytes) -> tuple[Places, dict[int, int]]:
-    """New places of the events that a participant sees, and new numbers of owners.
-
-    The old places would show how many events she does not see. To a broker, an owner's number must
-    not show that it is a false name, so owners get new numbers in an order that depends on
-    `secret`. Events of one kind at one moment are in the order of the new numbers, for the same
-    reason.
-    """
-    seq, time, kinds, owner = [], [], [], []
-    names: set[int] = set()
+def _first_look(files: Files, viewer: Participant, key: bytes) -> tuple[Places, dict[int, int]]:
+    """New places of the events that a participant sees, and new numbers of owners."""
+    columns: list[SeenEvents] = []
     for number, kind in enumerate(KINDS):
         for table in _groups(files, kind):
             visible = _visible_rows(table, kind, viewer)[0]
-            seq.append(table.column("seq").to_numpy()[visible])
-            if viewer.role == Role.BROKER:
-                sender, receiver = (
-                    table.column(name).to_numpy() for name in ("sender", "receiver")
-                )
-                time.append(table.column("time").to_numpy()[visible])
-                kinds.append(np.full(int(visible.sum()), number))
-                owner.append(np.maximum(sender, receiver)[visible])
-                names.update(np.unique(np.concatenate([sender, receiver])).tolist())
-    old = np.concatenate(seq) if seq else np.zeros(0, np.uint64)
-    order = np.argsort(old, kind="stable")
-    owners = [name for name in names if name >= 0]
-    if max(owners, default=0) < viewer.owners:
-        return Places(old[order], np.arange(1, len(order) + 1, dtype=np.uint64)), {}
-    mixed = sorted(owners, key=lambda name: hashlib.sha256(secret + str(name).encode()).digest())
-    renamed = {name: number for number, name in enumerate(mixed)}
-    kind_number, moment, owners_of = (np.concatenate(part)[order] for part in (kinds, time, owner))
-    group = np.cumsum(
-        np.r_[False, (kind_number[1:] != kind_number[:-1]) | (moment[1:] != moment[:-1])]
-    )
-    shown_as = np.array([renamed.get(number, number) for number in owners_of.tolist()])
-    mixed_order = np.lexsort((shown_as, group))
-    place = np.empty(len(order), np.uint64)
-    place[mixed_order] = np.arange(1, len(order) + 1, dtype=np.uint64)
-    return Places(old[order], place), renamed
-
-
-class Places(NamedTuple):
-    """Places of events in the log, ascending, and in a view."""
-
-    old: NDArray[np.uint64]
-    new: NDArray[np.uint64]
-
-    def of(self, old: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        return self.new[np.searchsorted(self.old, old)]
+            seq, time, rounds, sender, receiver = (
+                table.column(name).to_numpy()[visible]
+                for name in ("seq", "time", "round", "sender", "receiver")
+            )
+            kinds = np.full(len(seq), number)
+            columns.append(SeenEvents(seq, time, rounds, kinds, sender, receiver))
+    if not columns:
+        return Places(np.zeros(0, np.uint64), np.zeros(0, np.uint64)), {}
+    seen = SeenEvents(*(np.concatenate(parts) for parts in zip(*columns, strict=True)))
+    names = set(np.unique(np.concatenate([seen.sender, seen.receiver])).tolist())
+    numbers = new_numbers(names, viewer, key)
+    return new_places(seen, numbers), numbers
 
 
 def _visible_rows(
@@ -261,9 +237,7 @@ def _visible_columns(
         if column.name == "seq":
             values = pa.array(place.of(values.to_numpy()))
         elif column.name in ("sender", "receiver") and names:
-            values = pa.array(
-                [names.get(number, number) for number in values.to_pylist()], values.type
-            )
+            values = pa.array(renumbered(values.to_numpy(), names), values.type)
         elif (kind, column.name) == ("bid", "values") and viewer.role == Role.BROKER:
             values = spelled_out(table, levels)
         if pa.types.is_dictionary(values.type):  # keep only the names in these rows

@@ -165,6 +165,12 @@ class GradientRecord(Record, kind="gradient", parties=OWNER_TO_BROKER):
         F64, BOTH, "total variance of the released vector, the largest in the domain"
     )
     delta: Reals = column(F64, BOTH, "delta of the promise (e, delta); 0: pure e-LDP")
+    finite: Booleans = column(
+        BOOL,
+        SENDER,
+        "whether what her model gave was finite; if not, she sends the release of a vector of "
+        "zeros; null without learning",
+    )
 
 
 class WeightRecord(Record, kind="weight", parties=BROKER_TO_OWNER):

@@ -38,6 +38,7 @@ class CohortGradients:
         self.reported_size = cohort.reports.data_size[offers.slots]
         self.release: Release | None = None
         norms: Any = None
+        finite: Any = None
         if parameters is not None:
             misreports = cohort.misreports
             skipped = None if misreports is None else misreports.first_record[offers.slots]
@@ -59,7 +60,7 @@ class CohortGradients:
             )
             losses = offers.privacy_loss.tolist()
             self.release = Release(raw, losses, perturbation, clip, noise)
-            norms = self.release.norms
+            norms, finite = self.release.norms, self.release.finite
         dimension = 0 if parameters is None else len(parameters)
         self.sent = cohort.table(
             GradientRecord(
@@ -73,6 +74,7 @@ class CohortGradients:
                 bytes=_message_bytes(perturbation, dimension, offers.privacy_loss),
                 variance=cohort.variance(offers.privacy_loss),
                 delta=delta_of(perturbation),
+                finite=finite,
             ),
             self.participants,
         )

@@ -13,6 +13,7 @@ from pathlib import Path
 from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog import read_run
 from flmarket_sim.eventlog.schema import KINDS
+from flmarket_sim.eventlog.view_numbers import KEY_FILE
 from flmarket_sim.market import checkpoint
 from flmarket_sim.storage.atomic_files import disk_error
 from flmarket_sim.storage.result_folders import LOCK, alone
@@ -21,6 +22,7 @@ INFO = "run.json"
 UNFINISHED = ("running", "interrupted", "failed")
 OWN_FILES = re.compile(
     rf"(run\.json|owners\.parquet|ledger\.parquet|{re.escape(checkpoint.NAME)}|{re.escape(LOCK)}"
+    rf"|{re.escape(KEY_FILE)}"
     r"|\.[^/]+\.(tmp|again)|events/(journal-\d+|\.[^/]+\.tmp)"
     rf"|events/kind=({'|'.join(KINDS)})/(part-\d+\.parquet|\.[^/]+\.tmp)"
     r"|models/buyer-\d+/(rounds-\d+\.safetensors|\.[^/]+\.tmp))"

@@ -125,7 +125,8 @@ class Profiles:
                 f"levels must be a whole number of at least 1 and at most {MOST_LEVELS}, "
                 f"got {levels}"
             )
-        values = self.types.table(levels)
+        with np.errstate(over="ignore"):
+            values, stated = self.types.table(levels), StatedValuations.of(self.types)
         if not np.isfinite(values[..., -1]).all():
             k, i = np.argwhere(~np.isfinite(values[..., -1]))[0]
             raise InputError(
@@ -133,7 +134,6 @@ class Profiles:
                 f"rate {self.rate[k, i]:g} and {self.data_size[k, i]:g} records is worth more than "
                 f"any number ({family_names(self.family[k, i])} family)"
             )
-        stated = StatedValuations.of(self.types)
         return BidBatch(values, self.privacy_budget, self.data_size, stated)
 
     def take(self, rows: Any) -> Profiles:

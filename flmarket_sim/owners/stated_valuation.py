@@ -24,7 +24,7 @@ from flmarket_sim.owners.owner_types import OwnerTypes
 from flmarket_sim.owners.valuation import Floats, size_factor, unit_value
 
 TABLE = -1  # in place of a family: the report states no more than its table
-SAME = 1e-9  # of the highest value of a table: what counts as agreeing with it
+SAME = 1e-9  # of the value at a level: what counts as agreeing with it
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,14 @@ class StatedValuations:
     def where_they_agree(self, values: Floats, privacy_budget: Floats) -> StatedValuations:
         """These where they are the tables (..., M) at the levels of the budgets; TABLE elsewhere.
 
-        A table that was changed after its valuation was stated counts as it is.
+        Every level counts by its own value: next to a highest value of 10^17 an ask of 233 is not
+        rounding. A table that was changed after its valuation was stated counts as it is.
         """
         levels, stated = values.shape[-1], self.family != TABLE
         known = np.where(stated, self.family, STEP)
         close = np.array(stated)
         for m in range(levels):
-            at_level = self.scale * unit_value(known, privacy_budget * ((m + 1) / levels))
-            close &= np.abs(at_level - values[..., m]) <= SAME * values[..., -1]
+            with np.errstate(over="ignore", invalid="ignore"):  # worth more than any number
+                at_level = self.scale * unit_value(known, privacy_budget * ((m + 1) / levels))
+                close &= np.abs(at_level - values[..., m]) <= SAME * values[..., m]
         return StatedValuations(np.where(close, self.family, TABLE).astype(np.int8), self.scale)

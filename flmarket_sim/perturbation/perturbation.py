@@ -34,7 +34,7 @@ class Perturbation(Protocol):
     domain: Domain
 
     def prepare(self, gradients: Floats, clip: float = 1.0) -> Floats:
-        """(n, D) gradients in the domain, in new memory."""
+        """(n, D) gradients in the domain, in new memory; one that is not finite counts as zeros."""
         ...
 
     def release(

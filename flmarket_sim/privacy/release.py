@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.errors import ContractError, plugin_errors
-from flmarket_sim.perturbation.domains import norms
+from flmarket_sim.perturbation.domains import are_finite, norms
 from flmarket_sim.perturbation.perturbation import Perturbation
 from flmarket_sim.privacy.noise import Noise
 
@@ -22,8 +22,10 @@ ELEMENTS = 2**20  # numbers that are prepared at once
 class Release:
     """The gradients (n, D) of n owners in the domain of a perturbation.
 
-    `norms` (n,) are the norms before, in the norm of that domain. `raw` is overwritten, so the
-    caller must not use it afterwards.
+    `norms` (n,) are the norms before, in the norm of that domain. `finite` (n,) says which
+    gradients were vectors of finite numbers. In place of any other, zeros are prepared and
+    released: it is one message for all of them, so their owners are as private as the rest. `raw`
+    is overwritten, so the caller must not use it afterwards.
     """
 
     def __init__(
@@ -34,7 +36,9 @@ class Release:
         clip: float,
         noise: Noise,
     ) -> None:
+        self.finite = are_finite(raw)
         self.norms = norms(raw, perturbation.domain)
+        raw[~self.finite] = 0.0
         self.prepared = _prepare(raw, perturbation, clip)
         self.privacy_loss, self.perturbation, self.noise = privacy_loss, perturbation, noise
 

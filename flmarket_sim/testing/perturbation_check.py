@@ -11,7 +11,14 @@ import numpy as np
 from flmarket_sim.errors import InputError, did_you_mean, shortened
 from flmarket_sim.plugins import registry
 from flmarket_sim.plugins.plugin_kind import require_contract
-from flmarket_sim.testing.perturbation_form import bytes_sent, domain, form, randomness, stated
+from flmarket_sim.testing.perturbation_form import (
+    bytes_sent,
+    domain,
+    form,
+    overflow,
+    randomness,
+    stated,
+)
 from flmarket_sim.testing.perturbation_moments import losses_of_rows, moments, rows_apart
 from flmarket_sim.testing.perturbation_privacy import privacy, promise
 from flmarket_sim.testing.perturbation_trial import Trial
@@ -19,6 +26,7 @@ from flmarket_sim.testing.perturbation_trial import Trial
 Check = Callable[[Trial], Iterator[str]]
 CHECKS: dict[str, Check] = {
     "domain": domain,
+    "overflow": overflow,
     "form": form,
     "randomness": randomness,
     "variance": stated,
@@ -50,6 +58,7 @@ def check_perturbation(
     all complaints. The checks, of which `only` names some:
 
     domain       `prepare` brings every gradient into the domain, and leaves alone what is there
+    overflow     `prepare` makes of a gradient that is not finite what it makes of one of zeros
     form         `release` gives finite float64 in the shape of its argument, which it leaves alone
     randomness   all randomness is that of the given generator
     variance     the stated variance has the shape of the losses, falls, is infinite at 0, and grows

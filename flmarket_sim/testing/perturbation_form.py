@@ -16,6 +16,7 @@ from flmarket_sim.testing.perturbation_trial import Trial
 Floats = NDArray[np.float64]
 EXACT = 1e-9  # relative: rounding
 DOMAINS: tuple[Domain, ...] = get_args(Domain)
+LONGEST = (1e160, 1e300, 1.7e308)  # of which squares or sums are not finite
 EXTREMES = (1e-3, 0.1, 1.0, 10.0, 100.0)  # privacy losses at which a release must be finite
 
 
@@ -72,6 +73,29 @@ def _one_coordinate(trial: Trial) -> Iterator[str]:
         return
     if sent.shape != one.shape or not np.isfinite(sent).all():
         yield "gradients of one coordinate must be released, or refused by an InputError"
+
+
+def overflow(trial: Trial) -> Iterator[str]:
+    """What is not finite is prepared as zeros are, and the longest gradients as long ones are."""
+    prepare, sort = trial.perturbation.prepare, trial.perturbation.domain
+    for dimension, clip in trial.places():
+        ones = np.ones((1, dimension))
+        zeros = np.asarray(prepare(0.0 * ones, clip))
+        for number in (np.nan, np.inf, -np.inf):
+            for row in (number * ones, np.where(np.arange(dimension) == 0, number, ones)):
+                prepared = np.asarray(prepare(row, clip))
+                if prepared.tobytes() != zeros.tobytes():
+                    yield (
+                        "prepare must make of a gradient that is not finite what it makes of one "
+                        f"of zeros, but not of {_first(row, np.isfinite(row))}"
+                    )
+                    return
+        for size in LONGEST:
+            prepared = np.asarray(prepare(size * ones, clip))
+            length = norms(prepared, sort)[0]
+            if not 0.99 * clip <= length <= clip * (1 + EXACT):
+                yield f"a gradient of numbers of {size:g} must be brought to the edge of the domain"
+                return
 
 
 def form(trial: Trial) -> Iterator[str]:
@@ -165,6 +189,6 @@ def _described(values: Any) -> str:
 
 def _first(rows: Floats, wrong: NDArray[np.bool_]) -> str:
     """The first wrong gradient, in a few words."""
-    row = rows[wrong.any(axis=1)][0]
+    row = rows[wrong.any(axis=1)][0] if wrong.any() else rows[0]
     shown = ", ".join(f"{number:.3g}" for number in row[:4])
     return f"the gradient ({shown}{', ...' if len(row) > 4 else ''})"

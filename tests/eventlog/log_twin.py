@@ -100,6 +100,7 @@ class LogTwin(MarketTwin):
                 "records": self.by("bid", key, "sender")[name]["data_size"],
                 "norm": norm,
                 "clipped": None if norm is None else norm > clip,
+                "finite": None if norm is None else np.isfinite(norm),
                 "noise_scale": 2 * clip / loss if self.is_laplace(key) else None,
                 "bytes": self.message_bytes,
                 "variance": self.total_variance(key, loss),

@@ -4,7 +4,9 @@ What no event says comes from the scenario, from owners.parquet, and from the ra
 twin knows uniform delays, and the behaviours that are listed in `REPORTS`.
 """
 
+import hashlib
 import math
+import struct
 from collections import namedtuple
 from functools import cached_property, wraps
 
@@ -28,6 +30,7 @@ Draws = namedtuple(
 )
 TO_BUYER = 2**32 - 1
 PATRON_FACTOR, GIFT = 1.2, 0.1
+DISGUISE = 0.02
 
 
 def remembered(method):
@@ -543,7 +546,14 @@ def _false_names(twin, person, lying):
     reports = []
     for number in range(names):
         part = size // names + (number < size % names)
+        less, more = 0.0, 0.0
+        if number:
+            secret = struct.pack("<dqq", person["rate"], person["owner"], number)
+            lots = struct.unpack("<LL", hashlib.sha256(secret).digest()[:8])
+            less, more = (DISGUISE * lot / 2**32 for lot in lots)
         false = {
+            "privacy_budget": lying["privacy_budget"] * (1.0 - less),
+            "rate": lying["rate"] * ((1.0 + more) / (1.0 - less)),
             "sender": person["owner"] + number * len(twin.owners),
             "person": person["owner"] if number else None,
             "true_value": lying["true_value"] * part / size,

@@ -28,7 +28,7 @@ PRIVATE = {
         "true_value",
     },
     "decision": {"reason", "value"},
-    "gradient": {"norm", "clipped"},
+    "gradient": {"norm", "clipped", "finite"},
     "dropout": {"stage", "reason"},
 }
 # message -> the kind whose columns its fields are, and by which names

@@ -1,11 +1,13 @@
 """Owners who train locally send what a loop over owners and steps gives."""
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 
 import flmarket_sim as fm
 from flmarket_sim.errors import DataError, InputError
+from flmarket_sim.eventlog import read_events, write_view
 from flmarket_sim.learning import local_training
 from flmarket_sim.learning.buyer_model import TrainsLocally, create_model
 from flmarket_sim.learning.local_training import draw_batches, owner_updates, processed_records
@@ -176,11 +178,37 @@ class Steep(torch.nn.Linear):
         return super().forward(x) ** 3
 
 
-def test_a_local_rate_that_is_too_large_is_a_clear_message():
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("update", [local(), Learning()])
+def test_a_model_that_overflows_is_no_error(data, owners, name, update):  # noqa: F811
+    model = MODELS[name]()
+    found = owner_updates(
+        model, update, np.full(model.dimension, 1e300), data, *owners, Streams(7), WHO, 11, 2
+    )
+    assert found.shape == (len(WHO), model.dimension)
+
+
+@pytest.mark.filterwarnings("error")
+def test_local_models_that_overflow_are_known_to_their_owners_alone(tmp_path):
+    """A market that stopped would tell everybody about one owner's records."""
     model = {"name": "tests.learning.test_local_training:Steep"}
     learning = {"update": "local", "steps": 60, "learning_rate": 1e6}
-    with pytest.raises(InputError, match=r"local model \(learning\.learning_rate\) is not finite"):
-        rounds_only(build_scenario(SMALL | {"model": model, "learning": learning}))
+    scenario = build_scenario(SMALL | {"model": model, "learning": learning})
+    run = fm.run(scenario, tmp_path / "run")
+    sent = run.events("gradient")
+    finite = np.array(sent.column("finite").to_pylist())
+    assert not finite.any() and len(finite) > 5
+    assert all(sent.column("clipped").to_pylist())
+    assert (np.array(sent.column("norm")) == np.inf).all()
+    assert any(row["valid"] for row in run.rounds.to_pylist())
+    for viewer in ("broker", "buyer"):
+        write_view(run.path, viewer, tmp_path / viewer)
+        events = tmp_path / viewer / "events" / "kind=gradient" / "part-00000.parquet"
+        assert not events.exists() or "finite" not in pq.read_schema(events).names
+    write_view(run.path, f"owner:{sent.column('sender')[0].as_py()}", tmp_path / "owner")
+    own = read_events(tmp_path / "owner", "gradient").column("finite").to_pylist()
+    assert own and not any(own)
 
 
 def test_the_mean_of_one_owners_model_is_her_model(data):  # noqa: F811

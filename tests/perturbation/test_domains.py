@@ -1,5 +1,7 @@
 """Gradients are brought into the domain of a perturbation, and nothing else happens to them."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -55,3 +57,29 @@ def test_float32_gradients_are_clipped_in_float64():
 def test_the_radius_is_the_length_of_the_longest_gradient():
     assert radius("l1", 16, 0.5) == radius("l2", 16, 0.5) == radius("sphere", 16, 0.5) == 0.5
     assert radius("linf", 16, 0.5) == 2.0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("domain", list(ORDER))
+def test_gradients_that_are_not_finite_are_prepared_as_zeros(domain):
+    bad = np.array([[np.nan, 1.0], [np.inf, 1.0], [-np.inf, np.inf], [0.2, np.nan]])
+    alone = in_domain(np.zeros((1, 2)), domain, 0.7)
+    assert (in_domain(bad, domain, 0.7) == alone).all()
+    beside = in_domain(np.concatenate([bad, [[0.1, -0.2]]]), domain, 0.7)
+    assert (beside[-1] == in_domain(np.array([[0.1, -0.2]]), domain, 0.7)[0]).all()
+    assert (norms(bad, domain) == np.inf).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("domain", ["l1", "l2", "sphere"])
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-160, 1e160, 1e300, 1.7e308])
+def test_squares_that_are_no_numbers_lose_no_direction(domain, size):
+    """As numbers with as many digits as it takes would give."""
+    gradient = np.array([[1.0, -0.5, 0.0, 0.25]]) * size
+    exact = [Fraction(number) for number in gradient[0].tolist()]
+    largest = max(abs(number) for number in exact)
+    unit = np.array([float(number / largest) for number in exact])
+    expected = 0.7 * unit / np.linalg.norm(unit, ORDER[domain])
+    if size < 1 and domain != "sphere":
+        expected = gradient[0]
+    assert in_domain(gradient, domain, 0.7)[0] == pytest.approx(expected, rel=1e-8)

@@ -46,6 +46,45 @@ def test_gradients_are_prepared_in_the_memory_that_they_had(name):
     assert release.prepared is raw
 
 
+class Untidy(Laplace):
+    """A plug-in that does not think of nan."""
+
+    name = "untidy"
+
+    def prepare(self, gradients, clip=1.0):
+        length = np.abs(gradients).sum(axis=1)
+        return (
+            gradients
+            * np.where(length > clip, 0.99 * clip / np.maximum(length, clip), 1.0)[:, None]
+        )
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "made",
+    [
+        *(fm.perturbation.create(name) for name in NAMES),
+        fm.perturbation.create("priv-unit", length="unit"),
+        fm.perturbation.create("proj-unit", size=3, length="unit"),
+        Untidy(),
+    ],
+    ids=lambda made: f"{made.name}-{made.domain}",
+)
+def test_what_is_not_finite_leaves_as_the_release_of_zeros(made):
+    """So every such gradient is one input of the perturbation, as private as any other."""
+    fine = np.random.default_rng(0).normal(size=(1, 6))
+    bad = np.concatenate([fine, fine, fine, np.full((1, 6), np.inf), fine])
+    bad[0, 2], bad[1, 5], bad[2, :2] = np.nan, -np.inf, (np.nan, 1e308)
+    release = leaving(made, bad, [1.0] * 5)
+    zeros = leaving(made, np.zeros((1, 6)), [1.0]).leave(0, 17, 4, 0)
+    for row in range(4):
+        assert release.leave(row, 17, 4, 0).tobytes() == zeros.tobytes()
+    alone = leaving(made, fine, [1.0]).leave(0, 17, 4, 0)
+    assert release.leave(4, 17, 4, 0).tobytes() == alone.tobytes()
+    assert release.finite.tolist() == [False] * 4 + [True]
+    assert (release.norms[:4] == np.inf).all() and np.isfinite(release.norms[4])
+
+
 class Broken(Laplace):
     wrong = np.nan
 

@@ -7,8 +7,9 @@ import pytest
 
 import flmarket_sim as fm
 from flmarket_sim.errors import InputError, ScenarioError
+from flmarket_sim.owners.owner_types import OwnerTypes
 from flmarket_sim.owners.population import Population
-from flmarket_sim.owners.valuation import FAMILIES
+from flmarket_sim.owners.valuation import FAMILIES, STEP
 from flmarket_sim.plugins import registry
 from flmarket_sim.scenario.scenario_file import load_scenario, parse_scenario
 from flmarket_sim.strategy.behaviours import CohortView, Feedback
@@ -108,9 +109,30 @@ def test_an_owner_with_one_record_has_one_name():
     assert told.data_size.tolist() == [3, 3, 2, 2] * 3
 
 
+def test_names_in_disguise_say_nothing_alike_ask_no_less_than_the_truth_and_little_more():
+    seen = view(20, tuple(range(20)), sizes=12)
+    plain, told = (
+        registry.behaviours.create("false-names", identities=3, disguise=part).report(seen)
+        for part in (0.0, 0.02)
+    )
+    first = np.arange(len(told.of)) % 3 == 0
+    assert len(np.unique(told.privacy_budget)) == len(np.unique(told.rate)) == 60
+    share = told.privacy_budget / plain.privacy_budget
+    assert (share[first] == 1).all() and (share[~first] < 1).all() and share.min() > 0.98
+    assert (told.values[first] == plain.values[first]).all()
+    for row in range(60):
+        types = OwnerTypes(*(np.asarray(column)[0, told.of[row]] for column in seen.asked.types))
+        levels = told.privacy_budget[row] * np.arange(1, 9) / 8
+        true = types.value(levels, np.full(8, told.data_size[row]))
+        if types.family == STEP:  # the part of her cost
+            true = true * told.data_size[row] / types.data_size
+        assert (told.values[row] >= true * (1 - 1e-12)).all()
+        assert (told.values[row] <= true * 1.042).all()
+
+
 def test_each_name_may_sell_the_whole_budget_and_together_they_ask_what_the_owner_would():
     seen = view(20, tuple(range(20)), sizes=12)
-    told = registry.behaviours.create("false-names", identities=3).report(seen)
+    told = registry.behaviours.create("false-names", identities=3, disguise=0.0).report(seen)
     assert np.array_equal(told.privacy_budget, seen.privacy_budget[told.of])
     together = np.stack([np.bincount(told.of, level) for level in told.values.T], axis=1)
     assert together == pytest.approx(seen.values)

@@ -54,6 +54,26 @@ class NotOnTheSphere(PrivUnit):
         return in_domain(gradients, "l2", clip)
 
 
+class LetsNanThrough(Laplace):
+    """nan is above no threshold."""
+
+    def prepare(self, gradients, clip=1.0):
+        length = np.abs(gradients).sum(axis=1)
+        return gradients * np.where(length > clip, 0.99 * clip / length, 1.0)[:, None]
+
+
+class LosesTheLongest(PrivUnit):
+    """Divided by a length that is infinite, a gradient is no longer on the sphere."""
+
+    def __init__(self):
+        super().__init__("unit")
+
+    def prepare(self, gradients, clip=1.0):
+        defined = np.where(np.isfinite(gradients).all(axis=1)[:, None], gradients, 0.0)
+        defined[~defined.any(axis=1), 0] = 1.0
+        return defined * (clip / norms(defined, "l2"))[:, None]
+
+
 class ClipsTogether(Laplace):
     """The longest gradient of a batch decides how much all are shortened."""
 
@@ -249,6 +269,8 @@ BROKEN = [  # perturbation, the check that notices, what it says
     (LengthensAll, "domain", "must not change a gradient that is in the domain"),
     (NanAtZero, "domain", "prepare must give finite numbers, also of the gradient"),
     (NotOnTheSphere, "domain", "every gradient has the length"),
+    (LetsNanThrough, "overflow", "of a gradient that is not finite"),
+    (LosesTheLongest, "overflow", "brought to the edge of the domain"),
     (ClipsTogether, "domain", "each gradient by itself"),
     (FailsAtOneCoordinate, "domain", "it failed"),
     (WrongShape, "form", "release must give float64"),

@@ -29,6 +29,7 @@ from flmarket_sim.owners.valuation import in_proportion_to_size, size_factor, un
 
 PARTS = 16  # of the grid between two knots of a price curve (docs/seq-price.md, "The grid")
 LEAST = 1 / 16  # of the largest loss on a menu: smaller ones are not for sale
+LEAST_NUMBER = float(np.finfo(float).smallest_subnormal)
 NOT_ALLOWED = -1.0  # a utility that "nothing" beats
 ON_A_LEVEL = 1e-12  # of a privacy budget: a loss this little above a level is on it
 Ints = NDArray[np.int64]
@@ -95,13 +96,15 @@ class Claim:
         )
 
     def values_at(self, grid: Floats) -> Floats:
-        """(K, G) what it says the losses of the grid (G,) cost; beyond the budget as it comes."""
+        """(K, G) what it says the losses of the grid (G,) cost; beyond the budget as it comes, and
+        infinite where that is more than any number."""
         family = self.stated.family
         known = np.where(family == TABLE, STEP, family)
         codes = present(known)
         unit = np.stack([unit_value(np.array(code, np.int8), grid) for code in codes])
         cost = np.asarray(unit[np.searchsorted(codes, known)])
-        cost *= self.stated.scale[:, None]
+        with np.errstate(over="ignore"):
+            cost *= self.stated.scale[:, None]
         tables = np.flatnonzero(family == TABLE)
         if len(tables):
             levels = self.values.shape[1]
@@ -174,7 +177,8 @@ def _best_of_few(
         nonlocal best, best_utility, best_payment
         missing = 1.0 - (place % PARTS + 1) / PARTS
         payment = top - climb * missing
-        utility = payment - unit[code[:, None], place] * scale[:, None]
+        with np.errstate(over="ignore"):
+            utility = payment - unit[code[:, None], place] * scale[:, None]
         utility[(place < first) | (place > last[:, None])] = NOT_ALLOWED
         column = place.shape[1] - 1 - utility[:, ::-1].argmax(axis=1)
         found = utility[rows, column], place[rows, column], payment[rows, column]
@@ -185,8 +189,9 @@ def _best_of_few(
 
     if inside:
         step = grid[0]
-        with np.errstate(divide="ignore"):
-            slope = rise / (PARTS * step * scale[:, None])
+        worth = np.maximum(PARTS * step * scale[:, None], LEAST_NUMBER)
+        with np.errstate(divide="ignore", over="ignore"):
+            slope = rise / worth
             agree = np.where(code[:, None] == QUADRATIC, 0.5 * slope, np.log(slope))
         below = (np.clip(agree, 0.0, grid[-1]) / step).astype(np.int64) - 1
         for k in (0, 1):
@@ -208,15 +213,16 @@ def favourite_pair(
     `unit` (K, G) are prices for a record. The records are whole, and at most as many as she has and
     the money (K,) pays. The value of a table does not depend on them.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         affordable = np.floor(money[:, None] / unit)
     affordable = np.where(np.isnan(affordable), 0.0, affordable)
-    # Rounding can make the last of them cost more than the money.
-    affordable -= affordable * unit > money[:, None]
     most = np.minimum(claim.data_size[:, None], affordable)
+    # Rounding can make the last of them cost more than the money.
+    most -= most * unit > money[:, None]
     cost = claim.values_at(grid)
     records, share = _records(claim, most, unit, cost)
     paid = np.where(records >= 1, records * unit, -np.inf)
+    cost[records < 1] = 0.0  # it is not for sale, and may be infinite
     best, sells = claim.best_of(grid, paid, cost * share)
     at = np.arange(len(best)), best
     return (

@@ -108,7 +108,8 @@ class MenuNetwork(nn.Module):
         privacy_budget, data_size = privacy_budget.gather(1, order), data_size.gather(1, order)
         money = budget.clamp(min=1e-30)
         # A buyer without money pays less than any value, also than one that was cut at her money.
-        asked = torch.where(budget[:, None, None] > 0, values / money[:, None, None], 1.0)
+        some = torch.where(budget > 0, budget, 1.0)[:, None, None]
+        asked = torch.where(budget[:, None, None] > 0, values / some, 1.0)
         sale = _Sale(self, values, privacy_budget, data_size, money, kappa, by_size)
         offers, levels, shares = [], [], []
         for i in range(values.shape[1]):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 CHUNK = 2048  # markets played at once
+LARGEST = float(np.finfo(np.float32).max)
 Ints = NDArray[np.int64]
 
 
@@ -218,8 +219,9 @@ class Asking:
 
 
 def _single(array: Floats) -> Tensor:
-    """As the network computes: in single precision. Its menus are public, so rounding is no harm;
-    money and choices are in double precision."""
+    """As the network computes: in single precision, with its largest number in place of larger
+    ones. Its menus are public, so rounding is no harm; money and choices are in double precision.
+    """
     import torch
 
-    return torch.from_numpy(array.astype(np.float32))
+    return torch.from_numpy(np.minimum(array, LARGEST).astype(np.float32))

@@ -24,14 +24,22 @@ def sql(
     query: Annotated[
         str, typer.Argument(help="DuckDB SQL; every event kind is a table, 'round' is 'rounds'.")
     ],
+    unsafe: Annotated[
+        bool,
+        typer.Option(
+            "--unsafe",
+            help="Allow everything that DuckDB can do: read and write any file, load extensions, "
+            "connect to a network.",
+        ),
+    ] = False,
     wide: Wide = False,
     table: TableFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Query the log of a run in SQL."""
+    """Query the log of a run in SQL. The query reads this run and no other file."""
     from flmarket_sim.eventlog import sql as ask
 
-    answer = ask(directory, query)
+    answer = ask(directory, query, unsafe=unsafe)
     names = _unique(answer.column_names)
     save_arrow(answer.rename_columns(names), table)
     if as_json:

@@ -75,9 +75,12 @@ class Run:
         """The kept models of one buyer, or of all buyers one after the other."""
         return read_models(self.path, buyer)
 
-    def sql(self, query: str) -> ResultTable:
-        """The answer to a query in DuckDB's SQL, in which every kind of event is a table."""
-        return ResultTable(sql(self.path, query))
+    def sql(self, query: str, *, unsafe: bool = False) -> ResultTable:
+        """The answer to a query in DuckDB's SQL, in which every kind of event is a table.
+
+        The query reads this run and nothing else, unless `unsafe` allows all that DuckDB can do.
+        """
+        return ResultTable(sql(self.path, query, unsafe=unsafe))
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run and of each buyer: what `flmarket run --json` prints."""

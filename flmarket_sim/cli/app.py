@@ -20,7 +20,7 @@ from flmarket_sim.author_frames import described, whole_wanted
 from flmarket_sim.cli.hints import hints
 from flmarket_sim.cli.option_words import with_options
 from flmarket_sim.cli.verbosity import chosen, print_times, verbosity_options
-from flmarket_sim.errors import FlmarketError, InputError, Interrupted
+from flmarket_sim.errors import FlmarketError, InputError, Interrupted, one_line, printable
 
 COMMANDS = {  # in order of use; name: (where it is defined, what `flmarket --help` says of it)
     "run": ("run:run", "Simulate a scenario and write every event to Parquet."),
@@ -133,8 +133,8 @@ def main() -> None:
         if whole_wanted() and not explained:
             raise
         if chosen.verbose:
-            traceback.print_exception(error)
-        print(f"flmarket: {_paragraph(error)}", file=sys.stderr)
+            print(printable("".join(traceback.format_exception(error))), file=sys.stderr)
+        print(f"flmarket: {_shown(_paragraph(error))}", file=sys.stderr)
         sys.exit(_exit_code(error))
     finally:
         print_times()
@@ -148,6 +148,14 @@ def _exit_code(error: Exception) -> int:
 
 def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+def _shown(message: str) -> str:
+    """The message without what would steer a terminal; a file name in it takes one line."""
+    for argument in sys.argv[1:]:
+        if "\n" in argument:
+            message = message.replace(argument, one_line(argument))
+    return printable(message)
 
 
 def _paragraph(error: Exception) -> str:

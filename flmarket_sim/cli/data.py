@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from flmarket_sim.cli.app import LOOK
 from flmarket_sim.cli.output import (
@@ -17,7 +18,7 @@ from flmarket_sim.cli.output import (
     print_text,
     stderr,
 )
-from flmarket_sim.errors import DataError
+from flmarket_sim.errors import DataError, one_line
 from flmarket_sim.plugins import registry
 
 app = typer.Typer(help="List, fetch and check data sets.", no_args_is_help=True, **LOOK)
@@ -80,7 +81,7 @@ def data_fetch(
     got, problems = [], []
     for name, folder, file in _data_files(names):
         try:
-            with stderr.status(f"{name}: {file.name}"):
+            with stderr.status(escape(one_line(f"{name}: {file.name}"))):
                 path = data_files.fetch(name, folder, file, source)
         except DataError as error:
             problems.append(str(error))

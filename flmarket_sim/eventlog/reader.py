@@ -15,7 +15,7 @@ import pyarrow as pa
 from flmarket_sim.errors import InputError, shown
 from flmarket_sim.eventlog.journal import journals, read_journal
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS, arrow_schema
-from flmarket_sim.eventlog.sql_room import as_pattern, lock_in, only_a_question
+from flmarket_sim.eventlog.sql_room import as_pattern, lock_in, only_a_question, valid_text
 from flmarket_sim.eventlog.tables import NEEDED, table_schema
 from flmarket_sim.plugins.plugin_files import find_again
 from flmarket_sim.scenario.later_keys import as_it_was_meant
@@ -169,7 +169,7 @@ def sql(run: str | os.PathLike[str], query: str, *, unsafe: bool = False) -> pa.
             if not unsafe:
                 lock_in(database, files)
                 only_a_question(query, "; `unsafe` allows every statement of DuckDB")
-            result = database.sql(query)
+            result = database.sql(valid_text(query))
         except duckdb.Error as error:
             raise InputError(f"SQL: {_with_advice(error, unsafe)}") from None
         if result is None:

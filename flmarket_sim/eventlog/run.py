@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from flmarket_sim.errors import one_line
 from flmarket_sim.eventlog.model_files import KeptModel, read_model, read_models
 from flmarket_sim.eventlog.reader import (
     read_events,
@@ -102,7 +103,7 @@ class Run:
         return str(self.path)
 
     def __repr__(self) -> str:
-        return f"<Run {self._facts()}, in {self.path}>"
+        return one_line(f"<Run {self._facts()}, in {self.path}>")
 
     def _repr_html_(self) -> str:
         rows = [{"buyer": name} | totals for name, totals in self.summary()["buyers"].items()]

@@ -38,11 +38,20 @@ def as_pattern(file: Path) -> str:
     return re.sub(r"([*?\[])", r"[\1]", file.as_posix())
 
 
+def valid_text(query: str) -> str:
+    """The query, if it can be written in UTF-8: DuckDB takes no other text."""
+    try:
+        query.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"SQL: the query is not valid text ({error.reason})") from None
+    return query
+
+
 def only_a_question(query: str, advice: str = "") -> None:
     """Refuses everything but one statement that asks for rows. `advice` ends the message."""
     import duckdb
 
-    statements = duckdb.extract_statements(query)
+    statements = duckdb.extract_statements(valid_text(query))
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise InputError(
             f"SQL: ask one question that begins with SELECT, FROM, WITH or DESCRIBE{advice}"

@@ -1,7 +1,7 @@
 """SQL about a run, asked in the browser: it reads this run, and nothing else.
 
-A question is locked in (eventlog/sql_room.py). In the browser it also has little memory, one thread,
-a time limit and a limit on rows.
+A question is locked in (eventlog/sql_room.py). In the browser it also has little memory, one
+thread, a time limit and a limit on rows.
 """
 
 from __future__ import annotations

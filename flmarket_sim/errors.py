@@ -38,6 +38,10 @@ class ContractError(FlmarketError):
     """A plug-in broke the contract of its kind (shapes, signs, budgets)."""
 
 
+class FlmarketWarning(UserWarning):
+    """Something that a person should know and that stops nothing."""
+
+
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 120
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = 20

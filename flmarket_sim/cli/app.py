@@ -10,6 +10,7 @@ import io
 import signal
 import sys
 import traceback
+import warnings
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -20,7 +21,14 @@ from flmarket_sim.author_frames import described, whole_wanted
 from flmarket_sim.cli.hints import hints
 from flmarket_sim.cli.option_words import with_options
 from flmarket_sim.cli.verbosity import chosen, print_times, verbosity_options
-from flmarket_sim.errors import FlmarketError, InputError, Interrupted, one_line, printable
+from flmarket_sim.errors import (
+    FlmarketError,
+    FlmarketWarning,
+    InputError,
+    Interrupted,
+    one_line,
+    printable,
+)
 
 COMMANDS = {  # in order of use; name: (where it is defined, what `flmarket --help` says of it)
     "run": ("run:run", "Simulate a scenario and write every event to Parquet."),
@@ -123,6 +131,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a file name may not be valid text
+    warnings.showwarning = _show_warning
     signal.signal(signal.SIGTERM, _interrupt)  # so that files are completed before the end
     try:
         app()
@@ -138,6 +147,14 @@ def main() -> None:
         sys.exit(_exit_code(error))
     finally:
         print_times()
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
+    """One of our warnings is a line on stderr; those of libraries look as they always do."""
+    if not issubclass(category, FlmarketWarning):
+        print(warnings.formatwarning(message, category, *place[:2]), end="", file=sys.stderr)
+    elif not chosen.quiet:
+        print(f"flmarket: {printable(str(message))}", file=sys.stderr)
 
 
 def _exit_code(error: Exception) -> int:

@@ -100,8 +100,9 @@ def data_fetch(
 
 @app.command(name="check")
 def data_check(names: Names = None, as_json: AsJson = False) -> None:
-    """Check that data sets are here and are what they should be."""
+    """Check that data sets are here and are what they should be, and so are their cached features."""
     from flmarket_sim.learning import data_files
+    from flmarket_sim.learning.feature_cache import changed_caches
 
     problems, right = [], []
     for name, folder, file in _data_files(names):
@@ -113,6 +114,7 @@ def data_check(names: Names = None, as_json: AsJson = False) -> None:
                 print_text(f"{name}: {path} is right")
         except DataError as error:
             problems.append(str(error))
+    problems += changed_caches(names or ())
     if as_json:
         print_json({"right": right, "problems": problems})
     if problems:

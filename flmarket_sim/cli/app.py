@@ -12,7 +12,7 @@ import sys
 import traceback
 import warnings
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -149,10 +149,17 @@ def main() -> None:
         print_times()
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """One of our warnings is a line on stderr; those of libraries look as they always do."""
     if not issubclass(category, FlmarketWarning):
-        print(warnings.formatwarning(message, category, *place[:2]), end="", file=sys.stderr)
+        print(warnings.formatwarning(message, category, filename, lineno), end="", file=sys.stderr)
     elif not chosen.quiet:
         print(f"flmarket: {printable(str(message))}", file=sys.stderr)
 

@@ -100,7 +100,7 @@ def data_fetch(
 
 @app.command(name="check")
 def data_check(names: Names = None, as_json: AsJson = False) -> None:
-    """Check that data sets are here and are what they should be, and so are their cached features."""
+    """Check that data sets, and the features cached of them, are what they should be."""
     from flmarket_sim.learning import data_files
     from flmarket_sim.learning.feature_cache import changed_caches
 

@@ -38,15 +38,15 @@ def sql(
 ) -> None:
     """Query the log of a run in SQL. The query reads this run and no other file."""
     from flmarket_sim.eventlog import sql as ask
-    from flmarket_sim.storage.untrusted_files import python_rows
+    from flmarket_sim.storage.untrusted_files import rows_of
 
     answer = ask(directory, query, unsafe=unsafe)
     names = _unique(answer.column_names)
     save_arrow(answer.rename_columns(names), table)
     if as_json:
-        print_json(python_rows("the answer", answer))
+        print_json(rows_of("the answer", answer))
         return
-    found = python_rows("the answer", answer.rename_columns(names))
+    found = rows_of("the answer", answer.rename_columns(names))
     rows = [{name: _cell(value) for name, value in row.items()} for row in found]
     print_table(rows or [dict.fromkeys(names)], names, wide)
     if not rows:

@@ -59,7 +59,7 @@ def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
     return table
 
 
-def python_rows(what: object, table: pa.Table) -> list[dict[str, Any]]:
+def rows_of(what: object, table: pa.Table) -> list[dict[str, Any]]:
     """The rows of a table as Python objects; `what` is where they come from, for messages.
 
     Arrow knows dates that Python does not: before the year 1, and after 9999.

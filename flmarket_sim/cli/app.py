@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from flmarket_sim.author_frames import described, whole_wanted
 from flmarket_sim.cli.hints import hints
 from flmarket_sim.cli.option_words import with_options
+from flmarket_sim.cli.plugin_option import end_command, new_command, plugin_options
 from flmarket_sim.cli.verbosity import chosen, print_times, verbosity_options
 from flmarket_sim.errors import (
     FlmarketError,
@@ -63,10 +64,11 @@ class LazyCommands(TyperGroup):
         super().__init__(**settings)
         for name, (_, summary) in COMMANDS.items():
             self.add_command(TyperCommand(name, short_help=summary))
-        self.params += verbosity_options()
+        self.params += verbosity_options() + plugin_options()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         chosen.reset()
+        new_command()
         with hints():
             return super().parse_args(ctx, args)
 
@@ -80,6 +82,8 @@ class LazyCommands(TyperGroup):
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             raise Interrupted("interrupted") from None
+        finally:
+            end_command()
 
 
 def _imported(name: str) -> Any:
@@ -92,7 +96,7 @@ def _imported(name: str) -> Any:
         command = single
     made = typer.main.get_command(command)
     for leaf in getattr(made, "commands", {"": made}).values():
-        leaf.params += verbosity_options()
+        leaf.params += verbosity_options() + plugin_options()
     return made
 
 

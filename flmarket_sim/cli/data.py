@@ -20,6 +20,7 @@ from flmarket_sim.cli.output import (
 )
 from flmarket_sim.errors import DataError, one_line
 from flmarket_sim.plugins import registry
+from flmarket_sim.plugins.foreign_code import NOT_LOOKED_AT, ForeignCodeRefused
 
 app = typer.Typer(help="List, fetch and check data sets.", no_args_is_help=True, **LOOK)
 
@@ -38,7 +39,11 @@ def data_list(as_json: AsJson = False) -> None:
 
     rows = []
     for name in registry.datasets.names():
-        source = registry.datasets.get(name)
+        try:
+            source = registry.datasets.get(name)
+        except ForeignCodeRefused:
+            rows.append({"name": name, "where": "", "about": NOT_LOOKED_AT})
+            continue
         where = WITHOUT_FILES.get(name, "built in")
         if isinstance(source, data_files.FileSource):
             paths = [data_files.find(source.folder, file) for file in source.files]
@@ -125,6 +130,11 @@ def _data_files(names: list[str] | None) -> Iterator[tuple[str, str, Any]]:
     from flmarket_sim.learning.data_files import FileSource
 
     for name in names or registry.datasets.names():
-        source = registry.datasets.get(name)
+        try:
+            source = registry.datasets.get(name)
+        except ForeignCodeRefused:
+            if names:
+                raise
+            continue
         for file in source.files if isinstance(source, FileSource) else ():
             yield name, source.folder, file

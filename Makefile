@@ -49,15 +49,15 @@ dist: .venv/ready
 	$(BIN)/python -m upkeep.dist
 
 # torch comes first and alone (CONTRIBUTING.md): the build that pip prefers here is checked against the hashes of all known builds of that
-# version, and the last install adds what this build brings along.
+# version, and the last install adds what this build brings along. Both take wheels only: pip executes a source package before its hash is known.
 .venv/ready: requirements.txt requirements.lock requirements-torch.lock pyproject.toml
 	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "Python 3.11 or newer is needed; try: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip download --quiet --no-deps --dest .venv/torch `grep ^torch== requirements.txt`
+	$(BIN)/python -m pip download --quiet --no-deps --only-binary :all: --dest .venv/torch `grep ^torch== requirements.txt`
 	$(LOCKED) --no-deps --no-index --find-links .venv/torch --requirement requirements-torch.lock
 	rm -r .venv/torch
 	$(LOCKED) --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --only-binary :all: --requirement requirements.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 

@@ -13,7 +13,8 @@ from flmarket_sim.cli.app import app
 
 PAGE = Path(__file__).with_name("command-line.md")
 BETWEEN = re.compile(r"(<!-- made by:.*?-->\n).*?(<!-- end -->)", re.DOTALL)
-EVERYWHERE = {"--help", "--quiet", "--verbose", "--json"}  # options that the page explains once
+# Options that the page explains once.
+EVERYWHERE = {"--help", "--quiet", "--verbose", "--no-plugins", "--json"}
 
 
 def commands(group: Any, before: str = "flmarket") -> Iterator[tuple[str, Any]]:

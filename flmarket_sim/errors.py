@@ -5,6 +5,7 @@ traceback.
 """
 
 import difflib
+import re
 import reprlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -37,6 +38,10 @@ class ContractError(FlmarketError):
     """A plug-in broke the contract of its kind (shapes, signs, budgets)."""
 
 
+class FlmarketWarning(UserWarning):
+    """Something that a person should know and that stops nothing."""
+
+
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 120
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = 20
@@ -53,6 +58,31 @@ def shown(value: Any) -> str:
 def shortened(text: str) -> str:
     """A text of unknown origin, cut to a length that a person reads."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}... ({len(text):,} characters)"
+
+
+STEERING = (
+    re.compile(  # what moves the cursor, sets colours, turns or hides text; not tab, new line
+        "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+        "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    )
+)
+
+
+def printable(text: str) -> str:
+    """A text of unknown origin for a terminal: what would steer the terminal is escaped.
+
+    Tabs and new lines stay; `one_line` escapes them too.
+    """
+    return STEERING.sub(_escaped, text)
+
+
+def one_line(text: str) -> str:
+    """The same for a name or a cell: whatever it holds, it takes one line."""
+    return re.sub("[\t\n]", _escaped, printable(text))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode("ascii")
 
 
 def did_you_mean(name: str, allowed: Iterable[str], otherwise: str = "") -> str:

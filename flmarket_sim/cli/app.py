@@ -10,8 +10,9 @@ import io
 import signal
 import sys
 import traceback
+import warnings
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -19,8 +20,16 @@ from typer.core import TyperCommand, TyperGroup
 from flmarket_sim.author_frames import described, whole_wanted
 from flmarket_sim.cli.hints import hints
 from flmarket_sim.cli.option_words import with_options
+from flmarket_sim.cli.plugin_option import end_command, new_command, plugin_options
 from flmarket_sim.cli.verbosity import chosen, print_times, verbosity_options
-from flmarket_sim.errors import FlmarketError, InputError, Interrupted
+from flmarket_sim.errors import (
+    FlmarketError,
+    FlmarketWarning,
+    InputError,
+    Interrupted,
+    one_line,
+    printable,
+)
 
 COMMANDS = {  # in order of use; name: (where it is defined, what `flmarket --help` says of it)
     "run": ("run:run", "Simulate a scenario and write every event to Parquet."),
@@ -55,10 +64,11 @@ class LazyCommands(TyperGroup):
         super().__init__(**settings)
         for name, (_, summary) in COMMANDS.items():
             self.add_command(TyperCommand(name, short_help=summary))
-        self.params += verbosity_options()
+        self.params += verbosity_options() + plugin_options()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         chosen.reset()
+        new_command()
         with hints():
             return super().parse_args(ctx, args)
 
@@ -72,6 +82,8 @@ class LazyCommands(TyperGroup):
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             raise Interrupted("interrupted") from None
+        finally:
+            end_command()
 
 
 def _imported(name: str) -> Any:
@@ -84,7 +96,7 @@ def _imported(name: str) -> Any:
         command = single
     made = typer.main.get_command(command)
     for leaf in getattr(made, "commands", {"": made}).values():
-        leaf.params += verbosity_options()
+        leaf.params += verbosity_options() + plugin_options()
     return made
 
 
@@ -123,6 +135,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a file name may not be valid text
+    warnings.showwarning = _show_warning
     signal.signal(signal.SIGTERM, _interrupt)  # so that files are completed before the end
     try:
         app()
@@ -133,11 +146,26 @@ def main() -> None:
         if whole_wanted() and not explained:
             raise
         if chosen.verbose:
-            traceback.print_exception(error)
-        print(f"flmarket: {_paragraph(error)}", file=sys.stderr)
+            print(printable("".join(traceback.format_exception(error))), file=sys.stderr)
+        print(f"flmarket: {_shown(_paragraph(error))}", file=sys.stderr)
         sys.exit(_exit_code(error))
     finally:
         print_times()
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """One of our warnings is a line on stderr; those of libraries look as they always do."""
+    if not issubclass(category, FlmarketWarning):
+        print(warnings.formatwarning(message, category, filename, lineno), end="", file=sys.stderr)
+    elif not chosen.quiet:
+        print(f"flmarket: {printable(str(message))}", file=sys.stderr)
 
 
 def _exit_code(error: Exception) -> int:
@@ -148,6 +176,14 @@ def _exit_code(error: Exception) -> int:
 
 def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+def _shown(message: str) -> str:
+    """The message without what would steer a terminal; a file name in it takes one line."""
+    for argument in sys.argv[1:]:
+        if "\n" in argument:
+            message = message.replace(argument, one_line(argument))
+    return printable(message)
 
 
 def _paragraph(error: Exception) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from flmarket_sim.cli.app import LOOK
 from flmarket_sim.cli.output import (
@@ -17,8 +18,9 @@ from flmarket_sim.cli.output import (
     print_text,
     stderr,
 )
-from flmarket_sim.errors import DataError
+from flmarket_sim.errors import DataError, one_line
 from flmarket_sim.plugins import registry
+from flmarket_sim.plugins.foreign_code import NOT_LOOKED_AT, ForeignCodeRefused
 
 app = typer.Typer(help="List, fetch and check data sets.", no_args_is_help=True, **LOOK)
 
@@ -37,7 +39,11 @@ def data_list(as_json: AsJson = False) -> None:
 
     rows = []
     for name in registry.datasets.names():
-        source = registry.datasets.get(name)
+        try:
+            source = registry.datasets.get(name)
+        except ForeignCodeRefused:
+            rows.append({"name": name, "where": "", "about": NOT_LOOKED_AT})
+            continue
         where = WITHOUT_FILES.get(name, "built in")
         if isinstance(source, data_files.FileSource):
             paths = [data_files.find(source.folder, file) for file in source.files]
@@ -80,7 +86,7 @@ def data_fetch(
     got, problems = [], []
     for name, folder, file in _data_files(names):
         try:
-            with stderr.status(f"{name}: {file.name}"):
+            with stderr.status(escape(one_line(f"{name}: {file.name}"))):
                 path = data_files.fetch(name, folder, file, source)
         except DataError as error:
             problems.append(str(error))
@@ -99,8 +105,9 @@ def data_fetch(
 
 @app.command(name="check")
 def data_check(names: Names = None, as_json: AsJson = False) -> None:
-    """Check that data sets are here and are what they should be."""
+    """Check that data sets, and the features cached of them, are what they should be."""
     from flmarket_sim.learning import data_files
+    from flmarket_sim.learning.feature_cache import changed_caches
 
     problems, right = [], []
     for name, folder, file in _data_files(names):
@@ -112,6 +119,7 @@ def data_check(names: Names = None, as_json: AsJson = False) -> None:
                 print_text(f"{name}: {path} is right")
         except DataError as error:
             problems.append(str(error))
+    problems += changed_caches(names or ())
     if as_json:
         print_json({"right": right, "problems": problems})
     if problems:
@@ -122,6 +130,11 @@ def _data_files(names: list[str] | None) -> Iterator[tuple[str, str, Any]]:
     from flmarket_sim.learning.data_files import FileSource
 
     for name in names or registry.datasets.names():
-        source = registry.datasets.get(name)
+        try:
+            source = registry.datasets.get(name)
+        except ForeignCodeRefused:
+            if names:
+                raise
+            continue
         for file in source.files if isinstance(source, FileSource) else ():
             yield name, source.folder, file

@@ -19,6 +19,7 @@ from flmarket_sim.cli.output import (
 )
 from flmarket_sim.errors import InputError, did_you_mean
 from flmarket_sim.plugins import registry
+from flmarket_sim.plugins.foreign_code import NOT_LOOKED_AT, ForeignCodeRefused, policy
 from flmarket_sim.plugins.options import options_model
 from flmarket_sim.plugins.plugin_kind import PluginKind
 
@@ -71,7 +72,10 @@ def _entries(what: str) -> list[dict[str, str]]:
 
 
 def _described(known: PluginKind, name: str) -> dict[str, str]:
-    cls = known.get(name)
+    try:
+        cls = known.get(name)
+    except ForeignCodeRefused:
+        return {"name": name, "about": NOT_LOOKED_AT, "options": ""}
     options = options_model(cls, known.facts).model_fields
     row = {"name": name, "about": known.describe(name), "options": ", ".join(options)}
     if known is registry.auctions:
@@ -94,9 +98,11 @@ def _scenarios() -> list[dict[str, str]]:
 
     rows = []
     for name in _scenario_names():
+        policy.refused.clear()
         try:
             about = load_scenario(name).description
         except ScenarioError:
-            about = "not valid: run 'flmarket validate' on it"
+            invalid = "not valid: run 'flmarket validate' on it"
+            about = f"{NOT_LOOKED_AT}: {policy.refused[0]}" if policy.refused else invalid
         rows.append({"scenario": name, "about": about})
     return rows

@@ -23,6 +23,7 @@ OPTIONS = {
     "resume": "flmarket resume",
     "setting": "--setting",
     "size": "--size",
+    "unsafe": "--unsafe",
     "workers": "--workers",
 }
 SETTING = re.compile(r"`(\w+(?:=True)?)`")

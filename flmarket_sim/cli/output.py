@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from flmarket_sim.cli.verbosity import chosen, timed
-from flmarket_sim.errors import InputError
+from flmarket_sim.errors import STEERING, InputError, one_line, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,29 +72,30 @@ def progress(what: str, step: str = "rounds") -> Iterator[Callable[..., None]]:
             yield lambda *_: None
         return
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
+    name = one_line(what)
     with (
         timed(what),
         Progress(*columns, console=stderr, transient=True, speed_estimate_period=SPEED_OVER) as bar,
     ):
-        task = bar.add_task(f"{what}: preparing", total=None)
+        task = bar.add_task(f"{name}: preparing", total=None)
 
         def report(done: int, total: int, metrics: dict[str, float] | None = None) -> None:
             shown = "".join(
                 f"  {key} {value:.3f}" for key, value in (metrics or {}).items() if key != "step"
             )
-            bar.update(task, completed=done, total=total, description=f"{what}: {step}{shown}")
+            bar.update(task, completed=done, total=total, description=f"{name}: {step}{shown}")
 
         yield report
 
 
 def print_text(text: object) -> None:
     """A line of plain text on stdout, neither wrapped nor coloured."""
-    stdout.print(str(text), highlight=False, markup=False, soft_wrap=True)
+    stdout.print(printable(str(text)), highlight=False, markup=False, soft_wrap=True)
 
 
 def print_paragraphs(texts: Iterable[str]) -> None:
@@ -102,13 +103,13 @@ def print_paragraphs(texts: Iterable[str]) -> None:
     from flmarket_sim.tables.table_text import wrapped
 
     for text in ("", *texts):
-        stdout.print(Text(wrapped(text, stdout.width)), soft_wrap=True)
+        stdout.print(Text(wrapped(printable(text), stdout.width)), soft_wrap=True)
 
 
 def print_note(text: object) -> None:
     """A line of plain text on stderr, neither wrapped nor coloured; `-q` leaves it out."""
     if not chosen.quiet:
-        stderr.print(str(text), highlight=False, markup=False, soft_wrap=True)
+        stderr.print(printable(str(text)), highlight=False, markup=False, soft_wrap=True)
 
 
 def print_next_steps(*commands: str) -> None:
@@ -117,7 +118,7 @@ def print_next_steps(*commands: str) -> None:
         return
     for place, command in enumerate(commands):
         stdout.print(
-            ("next: " if place == 0 else "      ") + command,
+            ("next: " if place == 0 else "      ") + one_line(command),
             highlight=False,
             markup=False,
             soft_wrap=True,
@@ -172,7 +173,7 @@ def print_entries(rows: Sequence[Row]) -> None:
     from flmarket_sim.tables.cells import head_of
     from flmarket_sim.tables.table_text import wrapped
 
-    names = [str(next(iter(row.values()))) for row in rows]
+    names = [one_line(str(next(iter(row.values())))) for row in rows]
     indent = min(max(map(len, names), default=0) + 2, max(stdout.width // 3, 12))
     for name, row in zip(names, rows, strict=True):
         lines = []
@@ -232,9 +233,8 @@ def _not_shown(names: Sequence[str], rows: int, width: int) -> str:
 
 def print_json(content: Any) -> None:
     """JSON on stdout."""
-    sys.stdout.write(
-        json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    )
+    text = json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write(STEERING.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n")
 
 
 def _plain(value: Any) -> Any:

@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from flmarket_sim.cli.output import print_json, print_note, print_table, stdout
+from flmarket_sim.errors import printable
 
 if TYPE_CHECKING:
     from flmarket_sim.report.figure_style import FigureStyle
@@ -55,7 +56,7 @@ def print_result(result: Result, as_json: bool, wide: bool) -> None:
 
 def _print_sentence(text: str) -> None:
     """A paragraph that is wrapped between words, with the words that must not be overlooked."""
-    shown = Text(text)
+    shown = Text(printable(text))
     for word, style in LOUD.items():
         shown.highlight_words([word, word.capitalize()], style)
     stdout.print(shown)

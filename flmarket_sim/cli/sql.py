@@ -24,21 +24,30 @@ def sql(
     query: Annotated[
         str, typer.Argument(help="DuckDB SQL; every event kind is a table, 'round' is 'rounds'.")
     ],
+    unsafe: Annotated[
+        bool,
+        typer.Option(
+            "--unsafe",
+            help="Allow everything that DuckDB can do: read and write any file, load extensions, "
+            "connect to a network.",
+        ),
+    ] = False,
     wide: Wide = False,
     table: TableFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Query the log of a run in SQL."""
+    """Query the log of a run in SQL. The query reads this run and no other file."""
     from flmarket_sim.eventlog import sql as ask
+    from flmarket_sim.storage.untrusted_files import rows_of
 
-    answer = ask(directory, query)
+    answer = ask(directory, query, unsafe=unsafe)
     names = _unique(answer.column_names)
     save_arrow(answer.rename_columns(names), table)
     if as_json:
-        print_json(answer.to_pylist())
+        print_json(rows_of("the answer", answer))
         return
-    columns = (map(_cell, column.to_pylist()) for column in answer.columns)
-    rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+    found = rows_of("the answer", answer.rename_columns(names))
+    rows = [{name: _cell(value) for name, value in row.items()} for row in found]
     print_table(rows or [dict.fromkeys(names)], names, wide)
     if not rows:
         print_text("no rows")

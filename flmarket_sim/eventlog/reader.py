@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 from flmarket_sim.errors import InputError, shown
 from flmarket_sim.eventlog.journal import journals, read_journal
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS, arrow_schema
+from flmarket_sim.eventlog.sql_room import as_pattern, lock_in, only_a_question, valid_text
 from flmarket_sim.eventlog.tables import NEEDED, table_schema
 from flmarket_sim.plugins.plugin_files import find_again
 from flmarket_sim.scenario.later_keys import as_it_was_meant
@@ -154,26 +154,38 @@ def event_files(run: Path, kinds: list[str]) -> dict[str, tuple[list[Path], pa.T
     return files
 
 
-def sql(run: str | os.PathLike[str], query: str) -> pa.Table:
+def sql(run: str | os.PathLike[str], query: str, *, unsafe: bool = False) -> pa.Table:
     """SQL (DuckDB) over a run: every kind of event is a table; so are `owners` and `ledger`.
 
     The table of `round` events is called `rounds`, because ROUND is a function of SQL. DuckDB reads
-    from the parts only what the query needs.
+    from the parts only what the query needs. A query is one question about this run: it reads no
+    other file, writes none, and changes no setting. `unsafe` allows everything that DuckDB can do.
     """
     import duckdb
 
     with duckdb.connect() as database:
-        register_tables(database, run)
+        files = register_tables(database, run)
         try:
-            result = database.sql(query)
+            if not unsafe:
+                lock_in(database, files)
+                only_a_question(query, "; `unsafe` allows every statement of DuckDB")
+            result = database.sql(valid_text(query))
         except duckdb.Error as error:
-            raise InputError(f"SQL: {error}") from None
+            raise InputError(f"SQL: {_with_advice(error, unsafe)}") from None
         if result is None:
             raise InputError(f"SQL: {query!r} gives no table; ask a SELECT")
         try:
             return result.to_arrow_table()
         except duckdb.Error as error:  # some errors show only as the rows are made
-            raise InputError(f"SQL: {error}") from None
+            raise InputError(f"SQL: {_with_advice(error, unsafe)}") from None
+
+
+def _with_advice(error: Exception, unsafe: bool) -> str:
+    import duckdb
+
+    if unsafe or not isinstance(error, duckdb.PermissionException):
+        return str(error)
+    return f"{error}. A query reads this run and no other file; `unsafe` allows it"
 
 
 def register_tables(database: Any, run: str | os.PathLike[str]) -> list[Path]:
@@ -201,12 +213,10 @@ def register_tables(database: Any, run: str | os.PathLike[str]) -> list[Path]:
 
 
 def _view(database: Any, name: str, files: list[Path]) -> None:
-    """Makes a table of files, and escapes what DuckDB would take for patterns in their names."""
+    """Makes a table of files."""
     import duckdb
 
     try:
-        database.read_parquet(
-            [re.sub(r"([*?\[])", r"[\1]", file.as_posix()) for file in files]
-        ).create_view(name)
+        database.read_parquet([as_pattern(file) for file in files]).create_view(name)
     except duckdb.Error as error:
         raise InputError(f"{files[0].parent} cannot be read: {error}") from None

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from flmarket_sim.errors import one_line
 from flmarket_sim.eventlog.model_files import KeptModel, read_model, read_models
 from flmarket_sim.eventlog.reader import (
     read_events,
@@ -75,9 +76,12 @@ class Run:
         """The kept models of one buyer, or of all buyers one after the other."""
         return read_models(self.path, buyer)
 
-    def sql(self, query: str) -> ResultTable:
-        """The answer to a query in DuckDB's SQL, in which every kind of event is a table."""
-        return ResultTable(sql(self.path, query))
+    def sql(self, query: str, *, unsafe: bool = False) -> ResultTable:
+        """The answer to a query in DuckDB's SQL, in which every kind of event is a table.
+
+        The query reads this run and nothing else, unless `unsafe` allows all that DuckDB can do.
+        """
+        return ResultTable(sql(self.path, query, unsafe=unsafe))
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run and of each buyer: what `flmarket run --json` prints."""
@@ -99,7 +103,7 @@ class Run:
         return str(self.path)
 
     def __repr__(self) -> str:
-        return f"<Run {self._facts()}, in {self.path}>"
+        return one_line(f"<Run {self._facts()}, in {self.path}>")
 
     def _repr_html_(self) -> str:
         rows = [{"buyer": name} | totals for name, totals in self.summary()["buyers"].items()]

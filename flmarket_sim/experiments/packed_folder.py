@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path, PurePosixPath
 
 from flmarket_sim.errors import FlmarketError
-from flmarket_sim.storage.atomic_files import disk_error, settle
+from flmarket_sim.storage.atomic_files import disk_error, remove_folder, settle
 
 LARGEST = 2**30  # bytes: the files are in the memory of worker, scheduler and client
 Files = dict[str, bytes]
@@ -30,7 +29,7 @@ def unpack(files: Files, folder: Path) -> None:
     hidden = folder.with_name(f".{folder.name}.tmp")
     try:
         for old in (hidden, folder):
-            shutil.rmtree(old, ignore_errors=True)
+            remove_folder(old)
         for name, content in files.items():
             parts = PurePosixPath(name).parts
             if ".." in parts or PurePosixPath(name).is_absolute():

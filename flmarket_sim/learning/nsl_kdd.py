@@ -39,11 +39,13 @@ class NslKdd:
             "KDDTrain+.txt",
             "1b86d2f957b33082081bba410fe129b475efebcc13c9014c3f447c8271aadf95",
             _BASE + "KDDTrain%2B.txt",
+            size=19_109_424,
         ),
         DataFile(
             "KDDTest+.txt",
             "fa46b0935342616aa83b7c2578db355b6a7aaabbc492248172c7a1e8b7ab8f84",
             _BASE + "KDDTest%2B.txt",
+            size=3_441_513,
         ),
     )
 

@@ -214,7 +214,6 @@ class RunFolder:
 
     def tidy(self) -> None:
         """Deletes files that only a running simulation needs, or that a kill has left."""
-        remove_lock_file(self.path / LOCK)
         for path in (self.path / checkpoint.NAME, *self.path.glob("events/journal-*")):
             path.unlink(missing_ok=True)
         for pattern in (
@@ -226,6 +225,7 @@ class RunFolder:
         ):
             for path in self.path.glob(pattern):
                 path.unlink(missing_ok=True)
+        remove_lock_file(self.path / LOCK)  # last: from now on others may write here
 
     def check_whole(self) -> None:
         """Refuses a finished run that has lost files."""

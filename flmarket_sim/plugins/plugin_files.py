@@ -23,6 +23,7 @@ from typing import Any
 
 from flmarket_sim.author_frames import described
 from flmarket_sim.errors import InputError, did_you_mean, shown
+from flmarket_sim.plugins.foreign_code import policy
 
 FILE_TARGET = re.compile(r"(?P<path>.+\.py):(?P<attribute>[A-Za-z_]\w*)", re.DOTALL)
 MODULE_TARGET = re.compile(r"(?P<module>[A-Za-z_][\w.]*):[A-Za-z_]\w*")
@@ -33,8 +34,9 @@ _places: dict[str, Path] = {}  # where files are that a stored scenario names
 def attribute_of(target: str, what: str) -> Any:
     """What `module:Class` or `path/to/file.py:Class` names; `what` begins the messages.
 
-    This imports the module or the file, and so runs it.
+    This imports the module or the file, and so runs it, unless foreign code is not allowed.
     """
+    policy.announce(target, what)
     place, _, attribute = target.rpartition(":")
     try:
         module = file_module(place) if place.endswith(".py") else _module(place)

@@ -18,7 +18,7 @@ from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.report import figures
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import write_text
-from flmarket_sim.storage.untrusted_files import read_json, read_parquet
+from flmarket_sim.storage.untrusted_files import read_json, read_parquet, rows_of
 from flmarket_sim.studies.study import Finding, Row
 from flmarket_sim.tables.cells import PLAIN_BELOW, cell_of
 
@@ -38,7 +38,7 @@ def read_study(directory: str | Path) -> FinishedStudy:
     try:
         facts, rows = (
             read_json(folder / "study.json"),
-            read_parquet(folder / "rows.parquet").to_pylist(),
+            rows_of(folder / "rows.parquet", read_parquet(folder / "rows.parquet")),
         )
         return FinishedStudy(rows, list(facts["sentences"]), dict(facts["scenario"]))
     except (FileNotFoundError, ValueError, KeyError, TypeError) as error:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from flmarket_sim.errors import InputError
+from flmarket_sim.errors import InputError, one_line
 from flmarket_sim.experiments.engine import Progress, results_of
 from flmarket_sim.experiments.worker_processes import Crew, local_crew
 
@@ -63,11 +63,12 @@ def shown_progress(name: str, step: str, progress: Progress | None = None) -> It
 @contextmanager
 def _late_bar(what: str) -> Iterator[Progress]:
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress as Bar
 
     began = time.monotonic()
     bar = Bar(console=Console(stderr=True), transient=True)
-    task = bar.add_task(what, total=None)
+    task = bar.add_task(escape(one_line(what)), total=None)
 
     def report(done: int, total: int) -> None:
         if not bar.live.is_started and time.monotonic() - began > PATIENCE:

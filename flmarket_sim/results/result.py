@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.errors import FlmarketError, InputError, printable
 from flmarket_sim.report import figures
 from flmarket_sim.report.figure_style import SCREEN, FigureStyle, width_in_inches
 from flmarket_sim.storage.atomic_files import write_text
@@ -141,7 +141,7 @@ class Result(ABC):
 
     def text(self, width: int | None = None, most: int | None = None) -> str:
         """The result for a terminal that is so wide, with at most so many rows of each table."""
-        return "\n".join(self._lines(width, most))
+        return printable("\n".join(self._lines(width, most)))
 
     def _lines(self, width: int | None, most: int | None) -> Iterator[str]:
         yield _wrapped(self.title, width)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +43,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """`write` makes the file under a hidden name; it is renamed once it is safely on the disk."""
     fresh = path.with_name(f".{path.name}.tmp")
     try:
+        make_empty(fresh)
         write(fresh)
         sync(fresh)
         replace(fresh, path)
@@ -48,6 +51,33 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         fresh.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def make_empty(fresh: Path) -> None:
+    """Makes a new file, in the place of one that a kill has left.
+
+    The name is known, so in a folder that others can write somebody may have put a link there. It
+    is removed and not followed, and a file that appears in between is refused.
+    """
+    fresh.unlink(missing_ok=True)
+    os.close(without_links(os.fspath(fresh), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+
+
+def without_links(path: str, flags: int) -> int:
+    """Opens a file as `os.open` does; a link in its place is an OSError."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
+def append_to(path: Path) -> io.FileIO:
+    """A file, open for writing at its end; a link in its place is an OSError."""
+    return io.FileIO(path, "a", opener=without_links)
+
+
+def remove_folder(folder: Path) -> None:
+    """Deletes a directory that may not be there; of a link, the link and not what it leads to."""
+    if folder.is_symlink():
+        folder.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def settle(hidden: Path, folder: Path) -> None:

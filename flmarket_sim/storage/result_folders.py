@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import errno
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ from flmarket_sim.errors import InputError
 LOCK = ".lock"
 HIDDEN = (".run.json.tmp", ".sweep.json.tmp")  # a kill before the start may leave these behind
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+ATTEMPTS = 20  # to lock a file that others delete at the same moment
 _held: dict[Path, BaseFileLock] = {}  # locks of claimed directories that are still empty
 
 
@@ -80,7 +82,7 @@ def lock(folder: Path, what: str) -> BaseFileLock:
 
 
 def remove_lock_file(path: Path) -> None:
-    """Deletes a lock file, also while its lock is held.
+    """Deletes a lock file at the end of the work that it guards, while its lock is still held.
 
     Windows cannot delete a file that is open. There the release of the lock deletes it.
     """
@@ -123,15 +125,36 @@ def _locked(path: Path, refusal: str) -> BaseFileLock:
     """The lock of a file. Where the file system has no locks, it keeps nobody out."""
     if not path.parent.is_dir():  # FileLock would make it
         raise InputError(f"{path.parent} cannot be written: there is no such directory")
-    mine = FileLock(path, thread_local=False)
+    for _ in range(ATTEMPTS):
+        mine = FileLock(path, thread_local=False)
+        try:
+            mine.acquire(blocking=False)
+        except Timeout:
+            break
+        except OSError as error:
+            if error.errno not in WITHOUT_LOCKS:
+                raise InputError(f"{path.parent} cannot be written: {error}") from None
+            return mine
+        if _guards(mine, path):
+            return mine
+        mine.release()
+    raise InputError(refusal)
+
+
+def _guards(mine: BaseFileLock, path: Path) -> bool:
+    """Whether a lock is that of the file which has the name now.
+
+    Another process may have deleted its lock file after we had opened it. Then our lock is that of
+    a file without a name, and whoever comes next locks another file. (Windows does not delete files
+    that are open.)
+    """
+    handle = getattr(getattr(mine, "_context", None), "lock_file_fd", None)
+    if os.name == "nt" or handle is None:
+        return True
     try:
-        mine.acquire(blocking=False)
-    except Timeout:
-        raise InputError(refusal) from None
-    except OSError as error:
-        if error.errno not in WITHOUT_LOCKS:
-            raise InputError(f"{path.parent} cannot be written: {error}") from None
-    return mine
+        return os.path.samestat(os.fstat(handle), path.lstat())
+    except FileNotFoundError:
+        return False
 
 
 def _release(wanted: Path) -> None:

@@ -59,6 +59,22 @@ def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
     return table
 
 
+def rows_of(what: object, table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a table as Python objects; `what` is where they come from, for messages.
+
+    Arrow knows dates that Python does not: before the year 1, and after 9999.
+    """
+    rows: list[dict[str, Any]] = []
+    try:
+        rows = table.to_pylist()
+    except (ValueError, OverflowError, pa.ArrowException) as error:
+        raise InputError(
+            f"{what} has a value that Python cannot hold ({shortened(str(error))}). As a text it "
+            "can be read; in SQL: CAST(... AS VARCHAR)"
+        ) from None
+    return rows
+
+
 def check_columns(path: Path, table: pa.Table, schema: pa.Schema) -> None:
     """Refuses a table that has a column twice, or a column of another type than the schema."""
     names = table.column_names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -26,7 +25,7 @@ from flmarket_sim.experiments.worker_processes import Crew, Processes
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.market import simulation
 from flmarket_sim.scenario.model import Scenario
-from flmarket_sim.storage.atomic_files import settle
+from flmarket_sim.storage.atomic_files import remove_folder, settle
 from flmarket_sim.sweep.sweep_folder import RunFailure, SweepFolder
 from flmarket_sim.sweep.sweep_plan import Plan
 
@@ -154,7 +153,7 @@ def _logged(scenario: Scenario, data: Dataset | None, log: Path) -> list[Row]:
     """
     hidden = log.with_name(f".{log.name}.tmp")
     for old in (hidden, log):
-        shutil.rmtree(old, ignore_errors=True)
+        remove_folder(old)
     try:
         simulation.run(scenario, hidden, data=data)
     finally:

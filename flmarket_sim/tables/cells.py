@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from flmarket_sim.errors import one_line
+
 Row = Mapping[str, Any]
 PLAIN_BELOW = 1e12  # larger numbers are written in scientific notation
 SMALL = 0.01  # an interval below this has the significant digits of each of its numbers
@@ -20,7 +22,7 @@ def shown_columns(names: Sequence[str]) -> list[str]:
 
 def head_of(name: str) -> str:
     """The head of a column; the path of a setting (owners.privacy_budget) stays as it is."""
-    return name if "." in name else name.replace("_", " ")
+    return one_line(name if "." in name else name.replace("_", " "))
 
 
 def cell_of(row: Row, name: str) -> str:
@@ -42,7 +44,7 @@ def number(value: Any, places: int | None = None) -> str:
     if value is None or (isinstance(value, float) and value != value):
         return ""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
+        return one_line(str(value))
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     if abs(value) >= PLAIN_BELOW or (isinstance(value, float) and 0 < abs(value) < 1e-4):

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.errors import FlmarketError, InputError, shortened
 from flmarket_sim.storage.atomic_files import write_whole
 from flmarket_sim.tables.cells import cell_of, head_of, shown_columns
 
@@ -45,6 +45,10 @@ def write_table(table: pa.Table, path: str | os.PathLike[str], columns: Sequence
         write_whole(place, lambda fresh: fresh.write_bytes(content))
     except OSError as error:
         raise FlmarketError(f"the table cannot be written to {place}: {error}") from None
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise InputError(
+            f"the table cannot be written as {place.suffix}: {shortened(str(error))}"
+        ) from None
     return place
 
 

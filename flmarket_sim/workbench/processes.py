@@ -13,11 +13,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from flmarket_sim.plugins.foreign_code import policy
+
 COMMAND = (sys.executable, "-m", "flmarket_sim.cli")
 
 
 def start(arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
-    """Starts `flmarket ARGUMENTS`, in a session of its own, with its output in a file."""
+    """Starts `flmarket ARGUMENTS`, in a session of its own, with its output in a file.
+
+    It imports foreign code if this process does.
+    """
     apart: dict[str, Any] = (
         {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
         if sys.platform == "win32"
@@ -25,7 +30,7 @@ def start(arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
     )
     with log.open("wb") as output:
         return subprocess.Popen(
-            [*COMMAND, *arguments],
+            [*COMMAND, *([] if policy.allowed else ["--no-plugins"]), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

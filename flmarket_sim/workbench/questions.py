@@ -1,7 +1,7 @@
 """SQL about a run, asked in the browser: it reads this run, and nothing else.
 
-DuckDB can read and write any file, so a question is locked in: one SELECT, the files of the run
-alone, no extensions, little memory, one thread, a time limit and a limit on rows.
+A question is locked in (eventlog/sql_room.py). In the browser it also has little memory, one
+thread, a time limit and a limit on rows.
 """
 
 from __future__ import annotations
@@ -19,19 +19,13 @@ import pyarrow as pa
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog.reader import register_tables
+from flmarket_sim.eventlog.sql_room import lock_in, only_a_question
 
 ROWS = 10_000
 SECONDS = 10.0
 LONGEST = 20_000  # letters of a question
 LARGEST_CELL = 2_000  # letters of a text in the answer
-LIMITS = (
-    "SET memory_limit = '1GB'",
-    "SET threads = 1",
-    "SET temp_directory = ''",
-    "SET autoinstall_known_extensions = false",
-    "SET autoload_known_extensions = false",
-    "SET python_enable_replacements = false",
-)
+LIMITS = ("SET memory_limit = '1GB'", "SET threads = 1")
 
 
 def ask(run: Path, query: str, rows: int = ROWS, seconds: float = SECONDS) -> dict[str, Any]:
@@ -41,11 +35,11 @@ def ask(run: Path, query: str, rows: int = ROWS, seconds: float = SECONDS) -> di
     began = time.perf_counter()
     with duckdb.connect() as database:
         files = register_tables(database, run)
-        _lock_in(database, files)
+        lock_in(database, files, LIMITS)
         alarm = threading.Timer(seconds, database.interrupt)
         alarm.start()
         try:
-            _only_a_select(query)
+            only_a_question(query)
             table = database.sql(query).limit(rows + 1).to_arrow_table()
         except duckdb.InterruptException:
             raise InputError(
@@ -62,21 +56,6 @@ def ask(run: Path, query: str, rows: int = ROWS, seconds: float = SECONDS) -> di
         "cut": len(table) > rows,
         "seconds": round(time.perf_counter() - began, 3),
     }
-
-
-def _lock_in(database: duckdb.DuckDBPyConnection, files: list[Path]) -> None:
-    for setting in LIMITS:
-        database.execute(setting)
-    allowed = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
-    database.execute(f"SET allowed_paths = [{allowed}]")
-    database.execute("SET enable_external_access = false")
-    database.execute("SET lock_configuration = true")
-
-
-def _only_a_select(query: str) -> None:
-    statements = duckdb.extract_statements(query)
-    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise InputError("SQL: ask one question that begins with SELECT, FROM or WITH")
 
 
 def _rows(table: pa.Table) -> list[list[Any]]:

@@ -252,3 +252,32 @@ def test_an_answer_that_json_cannot_express_is_received_before_it_is_stored():
 
 def as_bytes(task: Square) -> bytes:
     return str(task.number).encode()
+
+
+def test_a_store_is_not_opened_through_a_link(tmp_path):
+    (tmp_path / "precious").write_text("one line that is no store")
+    os.symlink(tmp_path / "precious", tmp_path / "tasks.jsonl")
+    with pytest.raises(FlmarketError, match="writing failed"), FileStore(tmp_path / "tasks.jsonl"):
+        pass
+    assert (tmp_path / "precious").read_text() == "one line that is no store"
+
+
+def test_an_empty_store_is_deleted_while_its_lock_is_held(tmp_path, monkeypatch):
+    path, deleted = tmp_path / "tasks.jsonl", FileStore.delete
+
+    def delete(store):
+        with pytest.raises(InputError, match="another process"), FileStore(path):
+            pass
+        deleted(store)
+
+    monkeypatch.setattr(FileStore, "delete", delete)
+    with FileStore(path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_store_stays(tmp_path):
+    (tmp_path / "tasks.jsonl").write_text("not a result\n")
+    with pytest.raises(InputError, match="line 1"), FileStore(tmp_path / "tasks.jsonl"):
+        pass
+    assert (tmp_path / "tasks.jsonl").read_text() == "not a result\n"

@@ -8,7 +8,7 @@ import filelock
 import pytest
 
 from flmarket_sim.errors import InputError
-from flmarket_sim.storage.result_folders import alone, claim, give_up, lock
+from flmarket_sim.storage.result_folders import LOCK, alone, claim, give_up, lock, remove_lock_file
 from tests.support.paths import ROOT
 
 
@@ -80,3 +80,29 @@ def test_places_that_cannot_be_written_are_named(tmp_path):
         claim(tmp_path / "file", "run")
     with pytest.raises(InputError, match="cannot be made or read"):
         claim(tmp_path / "a\0b", "run")
+
+
+def test_a_lock_whose_file_was_deleted_meanwhile_lets_nobody_in(tmp_path, monkeypatch):
+    """Anna ends between Bob's opening of her lock file and his lock; Carla is quicker than Bob.
+
+    The hard link keeps Anna's file alive, so that Bob's lock of it succeeds.
+    """
+    fcntl = pytest.importorskip("fcntl")
+    claim(tmp_path / "run", "run")
+    anna, flock, carla = lock(tmp_path / "run", "run"), fcntl.flock, []
+    (tmp_path / "kept").hardlink_to(tmp_path / "run" / LOCK)
+
+    def late(handle, operation):
+        if operation & fcntl.LOCK_EX:
+            monkeypatch.setattr(fcntl, "flock", flock)
+            remove_lock_file(tmp_path / "run" / LOCK)
+            anna.release()
+            carla.append(lock(tmp_path / "run", "run"))
+        return flock(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with pytest.raises(InputError, match="another process is running a run"):
+        lock(tmp_path / "run", "run")
+    assert carla[0].is_locked
+    carla[0].release()
+    lock(tmp_path / "run", "run").release()

@@ -119,3 +119,14 @@ def test_no_lock_names_a_place():
             and "--index" not in path.read_text()
             and "--find-links" not in path.read_text()
         )
+
+
+def test_no_source_package_is_executed_before_its_hash_is_known():
+    """pip builds a source package, and so runs it, also where it is only downloaded."""
+    lines = (ROOT / "Makefile").read_text().splitlines()
+    calls = [line for line in lines if "-m pip " in line or line.startswith("\t$(LOCKED)")]
+    assert len(calls) >= 8, "the Makefile calls pip"
+    for call in calls:
+        checked = "$(LOCKED)" in call or "--require-hashes" in call
+        own = call.endswith("--editable .") and "--no-deps" in call
+        assert checked or own or "--only-binary :all:" in call, call

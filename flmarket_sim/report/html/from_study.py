@@ -117,7 +117,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     try:
-        rows: list[dict[str, Any]] = untrusted_files.read_parquet(path).to_pylist()
+        rows = untrusted_files.rows_of(path, untrusted_files.read_parquet(path))
     except FileNotFoundError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
     return rows

@@ -15,6 +15,7 @@ from flmarket_sim.report.html.from_study import read_json, table
 from flmarket_sim.report.html.generic import chart, is_number
 from flmarket_sim.report.html.parts import ROWS, Source, Table, evenly, flattened, sampled
 from flmarket_sim.statistics import Estimate, from_seeds
+from flmarket_sim.storage.untrusted_files import rows_of
 from flmarket_sim.studies.study import spread
 from flmarket_sim.sweep.paired_differences import axes_of, paired_differences
 from flmarket_sim.sweep.sweep_folder import read_sweep
@@ -39,7 +40,7 @@ OVER_SEEDS = "Means of seeds; intervals are Student's, 95 %, over seeds."
 def read(path: Path) -> Source:
     facts = read_json(path / "sweep.json")
     summary = read_sweep(path)
-    rows = summary.to_pylist()
+    rows = rows_of(path / "summary.parquet", summary)
     if not rows:
         raise InputError(
             f"{path / 'summary.parquet'} has no rows: the sweep has not finished a run yet"

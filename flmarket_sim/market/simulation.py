@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import threading
@@ -27,6 +26,7 @@ from flmarket_sim.market.behaviour_cast import behaviour_labels
 from flmarket_sim.market.broker import Broker
 from flmarket_sim.market.buyer import Buyer
 from flmarket_sim.market.checkpoint import Checkpoint, Checkpoints, read_checkpoint, restore
+from flmarket_sim.market.collector import few_collections
 from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.market.mail import failing
 from flmarket_sim.market.market_warnings import run_warnings
@@ -59,7 +59,8 @@ def run(
     randomisers(scenario, Streams(scenario.seed))  # refuses noise that is not there
     folder = RunFolder.create(Path(out), scenario, force)
     try:
-        return _carry_out(folder, scenario, None, progress, data)
+        with few_collections():
+            return _carry_out(folder, scenario, None, progress, data)
     finally:
         folder.close()
 
@@ -82,7 +83,8 @@ def resume(
         scenario = folder.scenario()
         data = arrays_of_run(scenario, data, folder.path)
         folder.check_data_files(scenario)
-        return _carry_out(folder, scenario, read_checkpoint(folder.path), progress, data)
+        with few_collections():
+            return _carry_out(folder, scenario, read_checkpoint(folder.path), progress, data)
     finally:
         folder.close()
 
@@ -117,7 +119,7 @@ def _carry_out(
 def rounds_only(scenario: Scenario, data: Dataset | None = None) -> list[dict[str, Any]]:
     """Simulates without files. Returns the `round` events as they would be read from a log."""
     log = RoundLog(tuple(buyer.name for buyer in scenario.resolved_buyers()))
-    with threadpool_limits(limits=1, user_api="blas"):
+    with few_collections(), threadpool_limits(limits=1, user_api="blas"):
         simulate(build_world(scenario, log, data))
     return log.rounds()
 
@@ -208,7 +210,7 @@ def simulate(
         keep_first_models(models, [buyer.parameters for buyer in buyers])
     for buyer in buyers:
         world.env.process(buyer.buy())
-    with _few_collections(), _interrupts_between_rounds() as interrupted:
+    with _interrupts_between_rounds() as interrupted:
         world.env.run()
     world.ledger.settle()
 
@@ -235,16 +237,3 @@ def _interrupts_between_rounds() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def _few_collections() -> Iterator[None]:
-    """Python's collector runs less often: a market makes many objects and few cycles."""
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(100_000, 20, 20)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()

@@ -31,6 +31,7 @@ from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.market.mail import failing
 from flmarket_sim.market.market_warnings import run_warnings
 from flmarket_sim.market.model_keeper import ModelKeeper, keep_first_models
+from flmarket_sim.market.provenance import MIXED, origin
 from flmarket_sim.market.run_folder import Findings, RunFolder
 from flmarket_sim.market.world import World, randomisers
 from flmarket_sim.market.yardsticks import yardsticks
@@ -66,13 +67,18 @@ def run(
 
 
 def resume(
-    out: str | os.PathLike[str], progress: Progress | None = None, data: Dataset | None = None
+    out: str | os.PathLike[str],
+    progress: Progress | None = None,
+    data: Dataset | None = None,
+    mixed: bool = False,
 ) -> Run:
     """Continues a run that was stopped in any way, to the same bytes as without the stop.
 
     It starts from the run's checkpoint, or else from the beginning, and what was written before
     must come out the same. A finished run is only checked. A run on arrays needs the same `data`
-    again; a run on the user's own files refuses to continue if these have changed.
+    again; a run on the user's own files refuses to continue if these have changed. So does every
+    run where weights, plug-ins, libraries or the kind of CPU are not those that began it; `mixed`
+    goes on all the same, and run.json says so.
     """
     folder = RunFolder.reopen(Path(out))
     try:
@@ -80,11 +86,13 @@ def resume(
             folder.check_whole()
             folder.tidy()
             return Run(folder.path)
-        scenario = folder.scenario()
+        scenario = folder.scenario(mixed)
         data = arrays_of_run(scenario, data, folder.path)
         folder.check_data_files(scenario)
+        start = read_checkpoint(folder.path)
+        folder.go_on(scenario, start, mixed)
         with few_collections():
-            return _carry_out(folder, scenario, read_checkpoint(folder.path), progress, data)
+            return _carry_out(folder, scenario, start, progress, data)
     finally:
         folder.close()
 
@@ -104,9 +112,10 @@ def _carry_out(
         with threadpool_limits(limits=1, user_api="blas"):  # sums in one order on any machine
             world = build_world(scenario, log, data, 0.0 if start is None else start.facts.time)
             folder.write_owners(world.population, world.cast, scenario.log.records)
-            simulate(world, progress, Checkpoints(log, models), start)
+            simulate(world, progress, Checkpoints(log, models, origin(folder.info)), start)
             found = yardsticks(scenario, world.data, world.population, world.notes)
         warnings = run_warnings(scenario, world.population, world.ledger)
+        warnings += folder.info.get(MIXED, [])
         folder.finish(world.ledger, log, models, Findings(world.notes, warnings, found))
         return Run(folder.path)
     except BaseException as error:

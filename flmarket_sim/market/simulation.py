@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +24,7 @@ from flmarket_sim.market.broker import Broker
 from flmarket_sim.market.buyer import Buyer
 from flmarket_sim.market.checkpoint import Checkpoint, Checkpoints, read_checkpoint, restore
 from flmarket_sim.market.collector import few_collections
+from flmarket_sim.market.interrupts import interrupts_between_rounds, run_events
 from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.market.mail import failing
 from flmarket_sim.market.market_warnings import run_warnings
@@ -193,7 +191,7 @@ def simulate(
                 models.keep(buyer.index, buyer.done, *kept)
             world.log.flush()
             world.ledger.settle()
-            stop = interrupted()
+            stop = interrupts.at_end_of_round()
             if checkpoints is not None:
                 checkpoints.after_round(world, buyers, now=stop)
             if progress is not None:
@@ -219,30 +217,6 @@ def simulate(
         keep_first_models(models, [buyer.parameters for buyer in buyers])
     for buyer in buyers:
         world.env.process(buyer.buy())
-    with _interrupts_between_rounds() as interrupted:
-        world.env.run()
+    with interrupts_between_rounds() as interrupts:
+        run_events(world.env, interrupts)
     world.ledger.settle()
-
-
-@contextmanager
-def _interrupts_between_rounds() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM take effect at the end of a round; a second signal takes effect at once.
-
-    Only the main thread can handle signals; other threads leave them as they are.
-    """
-    requested = False
-    before: dict[int, Any] = {}
-
-    def note(number: int, frame: Any) -> None:
-        nonlocal requested
-        if requested:
-            raise KeyboardInterrupt
-        requested = True
-
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: requested
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -11,7 +11,7 @@ import signal
 import sys
 import traceback
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -128,16 +128,22 @@ def main() -> None:
         app()
     except BrokenPipeError:
         sys.exit(1)
+    except KeyboardInterrupt:  # outside of any command
+        _end(Interrupted("interrupted"))
     except Exception as error:
         explained = isinstance(error, FlmarketError | MemoryError) and error.__cause__ is None
         if whole_wanted() and not explained:
             raise
         if chosen.verbose:
             traceback.print_exception(error)
-        print(f"flmarket: {_paragraph(error)}", file=sys.stderr)
-        sys.exit(_exit_code(error))
+        _end(error)
     finally:
         print_times()
+
+
+def _end(error: Exception) -> NoReturn:
+    print(f"flmarket: {_paragraph(error)}", file=sys.stderr)
+    sys.exit(_exit_code(error))
 
 
 def _exit_code(error: Exception) -> int:

@@ -1,4 +1,4 @@
-"""An interrupt waits for the end of a round, but not for long; the run goes on from where it was."""
+"""An interrupt waits for the end of a round, but not for long, and the run can be resumed."""
 
 import signal
 import threading

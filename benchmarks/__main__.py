@@ -22,6 +22,7 @@ NAMES = (
     "learned",
     "first_best",
     "sweep",
+    "worker_memory",
     "crash_safety",
     "kept_models",
     "many_events",

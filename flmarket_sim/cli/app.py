@@ -12,7 +12,7 @@ import sys
 import traceback
 import warnings
 from importlib import import_module
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -141,14 +141,15 @@ def main() -> None:
         app()
     except BrokenPipeError:
         sys.exit(1)
+    except KeyboardInterrupt:  # outside of any command
+        _end(Interrupted("interrupted"))
     except Exception as error:
         explained = isinstance(error, FlmarketError | MemoryError) and error.__cause__ is None
         if whole_wanted() and not explained:
             raise
         if chosen.verbose:
             print(printable("".join(traceback.format_exception(error))), file=sys.stderr)
-        print(f"flmarket: {_shown(_paragraph(error))}", file=sys.stderr)
-        sys.exit(_exit_code(error))
+        _end(error)
     finally:
         print_times()
 
@@ -166,6 +167,11 @@ def _show_warning(
         print(warnings.formatwarning(message, category, filename, lineno), end="", file=sys.stderr)
     elif not chosen.quiet:
         print(f"flmarket: {printable(str(message))}", file=sys.stderr)
+
+
+def _end(error: Exception) -> NoReturn:
+    print(f"flmarket: {_shown(_paragraph(error))}", file=sys.stderr)
+    sys.exit(_exit_code(error))
 
 
 def _exit_code(error: Exception) -> int:

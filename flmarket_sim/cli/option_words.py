@@ -16,6 +16,7 @@ OPTIONS = {
     "delta": "--delta",
     "force=True": "--force",
     "from": "--from",
+    "mixed=True": "--mixed",
     "option": "--option",
     "out": "--out",
     "override": "--set",

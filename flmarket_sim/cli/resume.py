@@ -31,6 +31,14 @@ def resume(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="The directory of a run that was stopped.")
     ],
+    mixed: Annotated[
+        bool,
+        typer.Option(
+            "--mixed",
+            help="Go on with other weights, plug-ins, versions or another CPU than began the run; "
+            "run.json says so.",
+        ),
+    ] = False,
     wide: Wide = False,
     table: TableFile = None,
     as_json: AsJson = False,
@@ -46,7 +54,7 @@ def resume(
     )
     try:
         with progress(directory.name) as report:
-            finished = simulation.resume(directory, report)
+            finished = simulation.resume(directory, report, mixed=mixed)
     except KeyboardInterrupt:
         raise interrupted(directory) from None
     if done:

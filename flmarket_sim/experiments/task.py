@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 import flmarket_sim
-from flmarket_sim.market.run_folder import versions
+from flmarket_sim.market.provenance import versions
 
 CODE = "flmarket-sim's code"
 

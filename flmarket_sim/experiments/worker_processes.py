@@ -7,7 +7,6 @@ process had: that task is lost, and the others do not notice. dask_crew.py has a
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 from collections import deque
@@ -18,6 +17,7 @@ from multiprocessing import connection, get_context, parent_process
 from typing import Any, Generic, Protocol, TypeVar
 
 from flmarket_sim.errors import FlmarketError
+from flmarket_sim.experiments.started_deaf import hear_no_ctrl_c, started_deaf
 
 AnyTask = TypeVar("AnyTask")
 Result = TypeVar("Result")
@@ -131,7 +131,8 @@ def in_processes(
     waiting, lost = deque(tasks), 0
     crew: list[WorkerProcess[AnyTask]] = []
     try:
-        crew += [WorkerProcess(function) for _ in range(min(workers, len(tasks)))]
+        for _ in range(min(workers, len(tasks))):
+            crew.append(WorkerProcess(function))  # one by one: an interrupt ends those before
         while crew:
             for ready in connection.wait([worker.pipe for worker in crew]):
                 worker = next(worker for worker in crew if worker.pipe is ready)
@@ -182,7 +183,7 @@ class WorkerProcess(Generic[AnyTask]):
         self.process = context.Process(
             target=_work, args=(theirs, function, os.getcwd()), daemon=True
         )
-        with _one_thread():
+        with _one_thread(), started_deaf():
             self.process.start()
         theirs.close()
 
@@ -218,14 +219,10 @@ def _one_thread() -> Iterator[None]:
 def _work(pipe: Any, function: Callable[[Any], Any], directory: str) -> None:
     """The main function of a worker process, in the working directory of the one that started it.
 
-    It ends with its parent, also in the middle of a task. Its own session keeps Ctrl-C from it;
-    where there are no sessions, it does not listen.
+    It ends with its parent, also in the middle of a task.
     """
     os.chdir(directory)  # names of files are relative to it
-    if hasattr(os, "setsid"):
-        os.setsid()
-    else:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    hear_no_ctrl_c()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         pipe.send(READY)

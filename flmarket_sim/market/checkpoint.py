@@ -67,10 +67,14 @@ class DueBill(Stored):
 
 
 class Facts(Stored):
-    """Simulated time, finished rounds of each buyer, state of the log, and unpaid bills."""
+    """Simulated time, finished rounds of each buyer, state of the log, and unpaid bills.
+
+    `provenance` is what these numbers depend on (provenance.py).
+    """
 
     format: Literal[2] = FORMAT
     scenario_sha256: str
+    provenance: dict[str, str] = {}
     time: Moment
     rounds: list[Count]
     log: LogPlace
@@ -88,8 +92,9 @@ class Checkpoint:
 class Checkpoints:
     """Keeps the latest checkpoint of a running market beside its log."""
 
-    def __init__(self, log: ParquetLog, models: ModelKeeper) -> None:
+    def __init__(self, log: ParquetLog, models: ModelKeeper, provenance: dict[str, str]) -> None:
         self.log, self.models, self.path = log, models, log.folder.parent / NAME
+        self.provenance = provenance
         self._next = time.monotonic() + SECONDS
 
     def after_round(self, world: World, buyers: Sequence[Buyer], now: bool = False) -> None:
@@ -150,6 +155,7 @@ def _take(
     log = keeper.log
     facts = Facts(
         scenario_sha256=world.scenario.digest(),
+        provenance=keeper.provenance,
         time=float(world.env.now),
         rounds=[buyer.done for buyer in buyers],
         log=LogPlace(part=log.part, flushed=log.flushed, seq=log.seq, sha256=log.digests()),

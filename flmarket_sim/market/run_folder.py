@@ -5,10 +5,8 @@ from __future__ import annotations
 import filecmp
 import json
 import math
-import platform
 import time
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +24,15 @@ from flmarket_sim.market import checkpoint
 from flmarket_sim.market.behaviour_cast import HONEST, Cast
 from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.market.model_keeper import ModelKeeper
+from flmarket_sim.market.provenance import (
+    MIXED,
+    PROVENANCE,
+    continued,
+    provenance,
+    same_versions,
+    version_of,
+    versions,
+)
 from flmarket_sim.market.replaced_run import is_unfinished, make_room
 from flmarket_sim.owners.family_table import FAMILIES, family_names, positions_among, present
 from flmarket_sim.owners.population import Population
@@ -93,8 +100,9 @@ class RunFolder:
                 "seed": scenario.seed,
                 "repeatable": scenario.repeatable,
                 **data_files(scenario),
+                PROVENANCE: provenance(scenario),
                 "versions": versions()
-                | ({} if scenario.repeatable else {"opendp": _version("opendp")}),
+                | ({} if scenario.repeatable else {"opendp": version_of("opendp")}),
             }
             if plugins := file_plugins(scenario.as_dict()):
                 info["plugins"] = plugins
@@ -109,7 +117,7 @@ class RunFolder:
 
     @classmethod
     def reopen(cls, path: Path) -> RunFolder:
-        """The directory of a run that the same versions began; refuses all others."""
+        """The directory of a run; refuses all others."""
         if not path.is_dir():
             raise InputError(f"{path} is not a directory; resume takes the directory of a run")
         if (path / "sweep.json").exists():
@@ -133,14 +141,14 @@ class RunFolder:
                     "seed",
                     "repeatable",
                     DATA_FILES,
+                    PROVENANCE,
+                    MIXED,
                     "versions",
                     "plugins",
                 )
                 if key in info
             }
-            if info["outcome"] != "finished":
-                same_versions(path, path / "run.json", info["versions"])
-            elif held is not None:
+            if info["outcome"] == "finished" and held is not None:
                 held.release()
                 held = None
             return cls(path, held, stable | {"outcome": info["outcome"]}, _seconds(info))
@@ -153,21 +161,28 @@ class RunFolder:
     def finished(self) -> bool:
         return self.info.get("outcome") == "finished"
 
-    def scenario(self) -> Scenario:
-        """The scenario of the run."""
+    def scenario(self, mixed: bool = False) -> Scenario:
+        """The scenario of the run. Refuses other versions and plug-ins, unless it may be mixed."""
         if self.info.get("repeatable") is False:
             raise InputError(
                 f"{self.path} has noise that cannot be drawn again, so its run cannot be resumed; "
                 "start it again in another directory"
             )
+        if not mixed:
+            same_versions(self.path, self.path / "run.json", self.info["versions"])
         lost = find_again(self.info.get("plugins"))
-        if lost:
+        if lost and not mixed:
             raise InputError(
                 f"{self.path} was begun with {', '.join(lost)}. This file is gone or was changed, "
                 "and the rest of the run could differ; put it back to continue, or start again: "
                 "`force=True` replaces the run"
             )
         return read_scenario(self.path)
+
+    def go_on(self, scenario: Scenario, start: checkpoint.Checkpoint | None, mixed: bool) -> None:
+        """Refuses what provenance.py refuses; a mixed run is marked in run.json."""
+        stored = {} if start is None else start.facts.provenance
+        self.info |= continued(self.path, self.info, scenario, stored, mixed)
 
     def check_data_files(self, scenario: Scenario) -> None:
         """Refuses to continue a run whose own data files have changed since it began."""
@@ -286,38 +301,6 @@ def data_files(scenario: Scenario) -> dict[str, dict[str, str]]:
     """The entry of run.json about the user's own data files, if there are any."""
     source = data_source(scenario)
     return {DATA_FILES: source.file_hashes()} if isinstance(source, OwnFiles) else {}
-
-
-def versions() -> dict[str, str]:
-    """The versions of everything that results may depend on."""
-    packages = ("flmarket-sim", "numpy", "scipy", "simpy", "pyarrow", "torch")
-    return {name: _version(name) for name in packages} | {"python": platform.python_version()}
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
-
-
-def same_versions(path: Path, file: Path, then: Any) -> None:
-    """Refuses to continue what other versions began; `file` is where `then` was read."""
-    now = versions()
-    if not isinstance(then, dict):
-        raise InputError(
-            f"{file} does not name the versions that began it; start again in another directory"
-        )
-    other = [
-        f"{name} {then.get(name, 'unknown')} (now {now[name]})"
-        for name in now
-        if then.get(name) != now[name]
-    ]
-    if other:
-        raise InputError(
-            f"{path} was begun with {', '.join(other)}, and the rest could differ. Install those "
-            "versions to continue, or start again in another directory"
-        )
 
 
 def _seconds(info: dict[str, Any]) -> float:

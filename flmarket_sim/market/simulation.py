@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +23,13 @@ from flmarket_sim.market.behaviour_cast import behaviour_labels
 from flmarket_sim.market.broker import Broker
 from flmarket_sim.market.buyer import Buyer
 from flmarket_sim.market.checkpoint import Checkpoint, Checkpoints, read_checkpoint, restore
+from flmarket_sim.market.collector import few_collections
+from flmarket_sim.market.interrupts import interrupts_between_rounds, run_events
 from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.market.mail import failing
 from flmarket_sim.market.market_warnings import run_warnings
 from flmarket_sim.market.model_keeper import ModelKeeper, keep_first_models
+from flmarket_sim.market.provenance import MIXED, origin
 from flmarket_sim.market.run_folder import Findings, RunFolder
 from flmarket_sim.market.world import World, randomisers
 from flmarket_sim.market.yardsticks import yardsticks
@@ -59,19 +58,25 @@ def run(
     randomisers(scenario, Streams(scenario.seed))  # refuses noise that is not there
     folder = RunFolder.create(Path(out), scenario, force)
     try:
-        return _carry_out(folder, scenario, None, progress, data)
+        with few_collections():
+            return _carry_out(folder, scenario, None, progress, data)
     finally:
         folder.close()
 
 
 def resume(
-    out: str | os.PathLike[str], progress: Progress | None = None, data: Dataset | None = None
+    out: str | os.PathLike[str],
+    progress: Progress | None = None,
+    data: Dataset | None = None,
+    mixed: bool = False,
 ) -> Run:
     """Continues a run that was stopped in any way, to the same bytes as without the stop.
 
     It starts from the run's checkpoint, or else from the beginning, and what was written before
     must come out the same. A finished run is only checked. A run on arrays needs the same `data`
-    again; a run on the user's own files refuses to continue if these have changed.
+    again; a run on the user's own files refuses to continue if these have changed. So does every
+    run where weights, plug-ins, libraries or the kind of CPU are not those that began it; `mixed`
+    goes on all the same, and run.json says so.
     """
     folder = RunFolder.reopen(Path(out))
     try:
@@ -79,10 +84,13 @@ def resume(
             folder.check_whole()
             folder.tidy()
             return Run(folder.path)
-        scenario = folder.scenario()
+        scenario = folder.scenario(mixed)
         data = arrays_of_run(scenario, data, folder.path)
         folder.check_data_files(scenario)
-        return _carry_out(folder, scenario, read_checkpoint(folder.path), progress, data)
+        start = read_checkpoint(folder.path)
+        folder.go_on(scenario, start, mixed)
+        with few_collections():
+            return _carry_out(folder, scenario, start, progress, data)
     finally:
         folder.close()
 
@@ -102,9 +110,10 @@ def _carry_out(
         with threadpool_limits(limits=1, user_api="blas"):  # sums in one order on any machine
             world = build_world(scenario, log, data, 0.0 if start is None else start.facts.time)
             folder.write_owners(world.population, world.cast, scenario.log.records)
-            simulate(world, progress, Checkpoints(log, models), start)
+            simulate(world, progress, Checkpoints(log, models, origin(folder.info)), start)
             found = yardsticks(scenario, world.data, world.population, world.notes)
         warnings = run_warnings(scenario, world.population, world.ledger)
+        warnings += folder.info.get(MIXED, [])
         folder.finish(world.ledger, log, models, Findings(world.notes, warnings, found))
         return Run(folder.path)
     except BaseException as error:
@@ -117,7 +126,7 @@ def _carry_out(
 def rounds_only(scenario: Scenario, data: Dataset | None = None) -> list[dict[str, Any]]:
     """Simulates without files. Returns the `round` events as they would be read from a log."""
     log = RoundLog(tuple(buyer.name for buyer in scenario.resolved_buyers()))
-    with threadpool_limits(limits=1, user_api="blas"):
+    with few_collections(), threadpool_limits(limits=1, user_api="blas"):
         simulate(build_world(scenario, log, data))
     return log.rounds()
 
@@ -182,7 +191,7 @@ def simulate(
                 models.keep(buyer.index, buyer.done, *kept)
             world.log.flush()
             world.ledger.settle()
-            stop = interrupted()
+            stop = interrupts.at_end_of_round()
             if checkpoints is not None:
                 checkpoints.after_round(world, buyers, now=stop)
             if progress is not None:
@@ -208,43 +217,6 @@ def simulate(
         keep_first_models(models, [buyer.parameters for buyer in buyers])
     for buyer in buyers:
         world.env.process(buyer.buy())
-    with _few_collections(), _interrupts_between_rounds() as interrupted:
-        world.env.run()
+    with interrupts_between_rounds() as interrupts:
+        run_events(world.env, interrupts)
     world.ledger.settle()
-
-
-@contextmanager
-def _interrupts_between_rounds() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM take effect at the end of a round; a second signal takes effect at once.
-
-    Only the main thread can handle signals; other threads leave them as they are.
-    """
-    requested = False
-    before: dict[int, Any] = {}
-
-    def note(number: int, frame: Any) -> None:
-        nonlocal requested
-        if requested:
-            raise KeyboardInterrupt
-        requested = True
-
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: requested
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def _few_collections() -> Iterator[None]:
-    """Python's collector runs less often: a market makes many objects and few cycles."""
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(100_000, 20, 20)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()

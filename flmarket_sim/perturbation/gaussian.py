@@ -78,7 +78,7 @@ def delta_of_ratio(ratio: float, privacy_loss: float) -> float:
     return float(ndtr(near - far) - np.exp(privacy_loss + log_ndtr(-near - far)))
 
 
-@lru_cache(maxsize=2**14)
+@lru_cache(maxsize=2**13)  # some MB in a process that does many runs
 def least_ratio(privacy_loss: float, delta: float) -> float:
     """The least s / (2 C) that is (e, delta)-private."""
     low, high = 0.0, 1.0

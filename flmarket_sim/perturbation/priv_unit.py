@@ -80,7 +80,7 @@ def best_cap(privacy_loss: Floats, dimension: int) -> BestCap:
     return BestCap(*(column[place] for column in _solved(different, dimension)))
 
 
-@lru_cache(maxsize=2**14)
+@lru_cache(maxsize=2**13)  # some MB in a process that does many runs
 def _one_cap(privacy_loss: float, dimension: int) -> tuple[float, ...]:
     return tuple(float(column) for column in _solved(np.float64(privacy_loss), dimension))
 

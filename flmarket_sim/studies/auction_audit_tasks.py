@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from flmarket_sim.auctions import named
-from flmarket_sim.experiments.content import file_contents
 from flmarket_sim.experiments.task import task_key
+from flmarket_sim.market.named_files import file_contents
 from flmarket_sim.testing.auction_audit import AuctionAudit, AuditJob, AuditReport, Verdict
 
 

@@ -26,8 +26,9 @@ from flmarket_sim.auctions.auction_name import auction_labels
 from flmarket_sim.auctions.first_best import first_best
 from flmarket_sim.auctions.play import expected_utility, measured_against
 from flmarket_sim.auctions.second_best import public_budget, second_best
-from flmarket_sim.experiments.content import array_contents, file_contents, profile_contents
+from flmarket_sim.experiments.content import array_contents, profile_contents
 from flmarket_sim.experiments.task import task_key
+from flmarket_sim.market.named_files import file_contents
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.population import draw_markets, draw_profiles
 from flmarket_sim.owners.rate_prior import UniformRates

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from flmarket_sim.auctions import auction_in, named
-from flmarket_sim.experiments.content import array_contents, file_contents, profile_contents
+from flmarket_sim.experiments.content import array_contents, profile_contents
 from flmarket_sim.experiments.task import task_key
+from flmarket_sim.market.named_files import file_contents
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.owners.stated_valuation import StatedValuations
 from flmarket_sim.perturbation.scenario_error import COORDINATE, ErrorSettings

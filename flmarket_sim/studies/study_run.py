@@ -12,11 +12,11 @@ from typing import Any
 
 from flmarket_sim.auctions.auction_name import auction_labels
 from flmarket_sim.errors import InputError, plugin_errors
-from flmarket_sim.experiments.content import file_contents
 from flmarket_sim.experiments.engine import results_of
 from flmarket_sim.experiments.store import FileStore, Store
 from flmarket_sim.experiments.task import task_key
 from flmarket_sim.experiments.worker_processes import Crew
+from flmarket_sim.market.named_files import file_contents
 from flmarket_sim.plugins import registry
 from flmarket_sim.scenario.model import Plugin, Scenario
 from flmarket_sim.storage.result_folders import claim, give_up

@@ -25,7 +25,7 @@ from flmarket_sim.eventlog import read_run
 from flmarket_sim.eventlog.totals import TOTALS
 from flmarket_sim.experiments.engine import Failure
 from flmarket_sim.experiments.store import ADVICE, FileStore, read_results
-from flmarket_sim.market.run_folder import same_versions, versions
+from flmarket_sim.market.provenance import same_versions, versions
 from flmarket_sim.storage.atomic_files import disk_error, write_parquet, write_text
 from flmarket_sim.storage.result_folders import claim, give_up
 from flmarket_sim.storage.untrusted_files import read_json, read_parquet

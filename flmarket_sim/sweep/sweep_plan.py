@@ -22,8 +22,8 @@ from typing import Any
 import pydantic
 
 from flmarket_sim.errors import InputError, ScenarioError, shown
-from flmarket_sim.experiments.content import file_contents
 from flmarket_sim.experiments.task import task_key
+from flmarket_sim.market.named_files import file_contents
 from flmarket_sim.scenario.check import check_scenario, plain
 from flmarket_sim.scenario.model import Scenario, without_nulls
 from flmarket_sim.scenario.problems import Problem, describe_problems, dotted

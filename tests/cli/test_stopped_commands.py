@@ -1,9 +1,11 @@
-"""A command that is killed continues to the same output, with any number of workers."""
+"""A command that is killed continues to the same output, with any number of workers; one that is
+interrupted says so, and leaves its results and no process."""
 
 import os
 import subprocess
 import sys
 
+import psutil
 import pytest
 
 from tests.support.command_line import flmarket
@@ -48,3 +50,50 @@ def test_a_killed_command_continues_to_the_output_of_two_workers(tmp_path, name)
     assert f"continuing from runs/{name}-" in continued.stderr
     assert continued.stdout == whole.stdout
     assert list(tmp_path.iterdir()) == [], "the results were printed and need no file"
+
+
+SWEEP = "rounds = 2\n[model]\nname = 'none'\n[sweep]\nseeds = 40\n"
+INTERRUPTED = COMMANDS | {
+    "study": ("study", ROOT / "scenarios/studies/arbitrage.toml"),
+    "sweep": ("sweep", "sweep.toml", "--out", "swept"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "workers"),
+    [
+        ("privacy-audit", "SIGINT", 1),
+        ("probe", "SIGTERM", 1),
+        ("evaluate", "SIGTERM", 2),
+        ("audit", "SIGINT", 1),
+        ("study", "SIGTERM", 1),
+        ("sweep", "SIGINT", 2),
+    ],
+)
+def test_an_interrupted_command_says_so_and_leaves_its_results_and_no_process(
+    tmp_path, name, number, workers
+):
+    (tmp_path / "sweep.toml").write_text(SWEEP)
+    module = ("-m", "tests.support.interrupted_command", number)
+    arguments = (*module, *INTERRUPTED[name], "--workers", workers)
+    stopped = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert stopped.returncode == 130, stopped.stderr
+    assert "Traceback" not in stopped.stderr and "the same command" in stopped.stderr
+    (results,) = tmp_path.rglob("tasks.jsonl")
+    assert results.read_text().count("\n") >= 1
+    children = [int(line.split()[1]) for line in stopped.stdout.splitlines() if "child" in line]
+    assert len(children) >= workers - 1
+    assert not any(alive(child) for child in children)
+
+
+def alive(process):
+    try:
+        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

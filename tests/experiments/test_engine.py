@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from flmarket_sim.errors import FlmarketError, InputError
-from flmarket_sim.experiments.content import file_contents
 from flmarket_sim.experiments.engine import Failure, perform, results_of
 from flmarket_sim.experiments.store import FileStore, MemoryStore, read_results
 from flmarket_sim.experiments.task import environment, task_key
@@ -20,6 +19,7 @@ from flmarket_sim.experiments.worker_processes import (
     ThisProcess,
     local_crew,
 )
+from flmarket_sim.market.named_files import file_contents
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,7 @@ MARKETS = {
 }
 # pairs of columns that have the same values in every market
 SAME = {
+    ("gradient", "clipped", "finite"),
     ("round", "time", "ended"),
     ("round", "sender", "receiver"),
     ("update", "sender", "receiver"),

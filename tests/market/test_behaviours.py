@@ -441,7 +441,7 @@ def test_false_names_split_an_owners_records_and_the_log_knows_the_person(market
     original = cohort_gradients.records
     monkeypatch.setattr(cohort_gradients, "records", recording)
     run = market(
-        owners=owners_with({"name": "false-names", "identities": 3, "share": 0.5}),
+        owners=owners_with({"name": "false-names", "identities": 3, "share": 0.5, "disguise": 0.0}),
         model={"name": "logistic"},
     )
     truth = {row["owner"]: row for row in fm.read_owners(run).to_pylist()}

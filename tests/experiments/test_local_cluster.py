@@ -1,4 +1,4 @@
-"""The Dask workers of `--cluster local`: nobody else can give them work, and none is left behind."""
+"""The Dask workers of `--cluster local`: nobody else can give them work, and none stays behind."""
 
 import multiprocessing
 import socket

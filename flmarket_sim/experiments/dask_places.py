@@ -21,12 +21,18 @@ from distributed import Client, LocalCluster
 
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.experiments.dask_crew import DaskCrew, Place
+from flmarket_sim.experiments.dask_worker import processes_until_the_end
 from flmarket_sim.experiments.worker_processes import Crew
 
 ADDRESS = re.compile(r"((tcp|tls)://)?[^/\s]+:\d{1,5}")
 CONNECT_SECONDS = 10.0
 KEEP_UP_SECONDS = 20.0
 PATIENCE = 300.0
+LOOPBACK = "127.0.0.1:0"
+NO_PAGES: dict[str, Any] = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
 
 
 def crew_at(
@@ -97,21 +103,26 @@ def _address(address: str) -> Iterator[Place]:
 
 @contextmanager
 def _local(workers: int) -> Iterator[Place]:
-    """Workers on this machine. Dask does not limit memory: it does not see the tasks' processes."""
-    cluster = LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        host="127.0.0.1",
-        dashboard_address=None,
-        memory_limit=0,
-        silence_logs=logging.CRITICAL,
-    )
-    with cluster, Client(cluster, set_as_default=False) as client:
-        yield Place(
-            client,
-            f"this machine ({cluster.scheduler_address})",
-            "They should have started by now.",
+    """Workers on this machine, which nobody else can reach (docs/decisions/0057).
+
+    Scheduler and workers are threads of this process and talk inside of it: a worker runs nothing
+    itself, and its tasks have processes of their own. Dask always opens ports for web pages; here
+    they are on loopback and have no pages.
+    """
+    with dask.config.set(NO_PAGES):
+        cluster = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=False,
+            protocol="inproc://",
+            dashboard_address=LOOPBACK,
+            worker_dashboard_address=LOOPBACK,
+            scheduler_kwargs={"dashboard": False},
+            memory_limit=0,
+            silence_logs=logging.CRITICAL,
         )
+    with cluster, Client(cluster, set_as_default=False) as client, processes_until_the_end():
+        yield Place(client, "this machine", "They should have started by now.")
 
 
 @contextmanager

@@ -11,7 +11,9 @@ import multiprocessing
 import pickle
 import threading
 import time
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,7 +81,29 @@ def work_off(batch: bytes, expected: Facts, seconds: float) -> Done | Unfit:
 
 
 _idle: list[WorkerProcess[Any]] = []
+_alive: weakref.WeakSet[WorkerProcess[Any]] = weakref.WeakSet()
 _starting = threading.Lock()
+_ended = False
+
+
+@contextmanager
+def processes_until_the_end() -> Iterator[None]:
+    """For workers that are threads of this process: after the block no task has a process.
+
+    A thread that waits for one sees that it died, and starts no other.
+    """
+    global _ended
+    _ended = False
+    try:
+        yield
+    finally:
+        _ended = True
+        with _starting:
+            ending = list(_alive)
+        _idle.clear()
+        for process in ending:
+            process.process.kill()
+            process.process.join()
 
 
 def _take() -> WorkerProcess[Any] | None:
@@ -96,9 +120,12 @@ def _take() -> WorkerProcess[Any] | None:
 
 def _start() -> WorkerProcess[Any] | None:
     with _starting:
+        if _ended:
+            return None
         # a nanny's worker is a daemon, and daemons may not have children
         multiprocessing.current_process().daemon = False
         process: WorkerProcess[Any] = WorkerProcess(_call)
+        _alive.add(process)
     try:
         process.pipe.recv()
     except (EOFError, OSError):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -25,11 +26,34 @@ def started_deaf() -> Iterator[None]:
     from multiprocessing import resource_tracker
 
     resource_tracker.ensure_running()  # its own start would unblock them again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    with _handled_later():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _handled_later() -> Iterator[None]:
+    """Signals in the block take effect after it: another thread may hear what this one blocks.
+
+    Python calls handlers in the main thread only, so other threads are never disturbed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    known = {number: signal.getsignal(number) for number in SIGNALS}
+    for number in SIGNALS:
+        signal.signal(number, lambda came, _: heard.append(came))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in known.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        for came in heard:
+            signal.raise_signal(came)
 
 
 def hear_no_ctrl_c() -> None:

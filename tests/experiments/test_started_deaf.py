@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 
 import pytest
 
@@ -30,16 +31,26 @@ def test_a_worker_that_is_interrupted_while_it_starts_starts_all_the_same():
         worker.end()
 
 
-def test_a_signal_during_a_start_comes_afterwards(monkeypatch):
-    heard = []
-    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_during_a_start_comes_afterwards_whichever_thread_hears_it(number):
+    heard, inside = [], threading.Event()
+    before = signal.signal(number, lambda came, frame: heard.append(came))
+
+    def hear_in_another_thread():
+        inside.wait()
+        signal.raise_signal(number)
+
+    other = threading.Thread(target=hear_in_another_thread)  # it blocks nothing
+    other.start()
     try:
         with started_deaf():
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.pthread_kill(threading.get_ident(), number)
+            inside.set()
+            other.join()
             assert heard == [] and set(SIGNALS) <= signal.pthread_sigmask(0, ())
-        assert heard == [signal.SIGTERM]
+        assert heard and set(heard) == {number}
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)
 
 
 def test_other_systems_start_processes_as_ever(monkeypatch):

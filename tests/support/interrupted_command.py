@@ -1,4 +1,4 @@
-"""`python -m tests.support.interrupted_command SIGNAL ARGUMENTS`: `flmarket`, interrupted by itself.
+"""`python -m tests.support.interrupted_command SIGNAL ARGUMENTS`: `flmarket` interrupts itself.
 
 The process sends itself the signal as soon as its first result is on disk. The moment does not
 depend on the machine. Children that are alive then are named on stdout, each in a line.

@@ -20,7 +20,7 @@ from flmarket_sim.storage.result_folders import LOCK, alone
 INFO = "run.json"
 UNFINISHED = ("running", "interrupted", "failed")
 OWN_FILES = re.compile(
-    rf"(run\.json|owners\.parquet|ledger\.parquet|{re.escape(checkpoint.NAME)}|{re.escape(LOCK)}"
+    rf"(run\.json|files\.json|owners\.parquet|ledger\.parquet|{re.escape(checkpoint.NAME)}|{re.escape(LOCK)}"
     r"|\.[^/]+\.(tmp|again)|events/(journal-\d+|\.[^/]+\.tmp)"
     rf"|events/kind=({'|'.join(KINDS)})/(part-\d+\.parquet|\.[^/]+\.tmp)"
     r"|models/buyer-\d+/(rounds-\d+\.safetensors|\.[^/]+\.tmp))"

@@ -23,10 +23,11 @@ from flmarket_sim.eventlog.journal import Journal, read_journal
 from flmarket_sim.eventlog.log import event_count
 from flmarket_sim.eventlog.pending_events import Block, PendingEvents, PendingTable
 from flmarket_sim.eventlog.record import Integers, Record
-from flmarket_sim.eventlog.run_files import SO_FAR, RunFiles
+from flmarket_sim.eventlog.run_files import RunFiles
 from flmarket_sim.eventlog.schema import KINDS, arrow_schema
 from flmarket_sim.owners.family_table import FAMILIES
 from flmarket_sim.storage.atomic_files import disk_error, sync, write_table, write_whole
+from flmarket_sim.storage.sealed_files import HASH_LIST
 from flmarket_sim.storage.untrusted_files import read_parquet
 
 EVENTS_PER_PART = 2**20  # of all kinds together
@@ -147,7 +148,9 @@ class ParquetLog:
                 if (path := self._path(kind, number)).exists():
                     hashed.update(_columns(path, kind))
                     if not self.files.same(path):
-                        raise FlmarketError(f"{path} is damaged: {SO_FAR} has another hash of it")
+                        raise FlmarketError(
+                            f"{path} is damaged: {HASH_LIST} has another hash of it"
+                        )
         if seq > flushed:
             path = self.folder / f"journal-{part:05d}"
             content = read_journal(path, seq) if path.exists() else None

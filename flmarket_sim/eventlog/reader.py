@@ -139,7 +139,7 @@ def event_files(run: Path, kinds: list[str]) -> dict[str, tuple[list[Path], pa.T
     noted: dict[int, dict[str, list[pa.RecordBatch]]] = {}
     try:
         for number, path in ({} if FILES in info else journals(folder)).items():
-            noted[number] = read_journal(path).batches
+            noted[number] = read_journal(path, strict=True).batches
     except FileNotFoundError:  # its part was written this moment
         return event_files(run, kinds)
     except OSError as error:

@@ -8,7 +8,6 @@ versions have no hashes of files; only their rows are counted.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -16,11 +15,14 @@ from typing import Any
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog.run_info import AGAIN, FILES, NAME
-from flmarket_sim.storage.atomic_files import write_text
-from flmarket_sim.storage.sealed_files import check_file, check_seal, file_hash, sealed
-from flmarket_sim.storage.untrusted_files import read_json
+from flmarket_sim.storage.sealed_files import (
+    HASH_LIST,
+    check_file,
+    file_hash,
+    read_hash_list,
+    write_hash_list,
+)
 
-SO_FAR = "files.json"
 RESUME = "If no process is at work on the run, delete this file, and `resume` continues the run"
 Hashes = dict[str, str]  # path inside of the run's directory, with slashes -> SHA-256
 
@@ -30,7 +32,7 @@ class RunFiles:
 
     def __init__(self, run: Path) -> None:
         self.run = run
-        self.hashes = hashes_so_far(run) or {}
+        self.hashes = read_hash_list(run, RESUME) or {}
 
     def add(self, path: Path, content: Path | None = None) -> None:
         """Notes a file as it is now; `content` is where it is until it gets its name."""
@@ -42,8 +44,7 @@ class RunFiles:
         return self.hashes.setdefault(self._name(path), actual) == actual
 
     def save(self) -> None:
-        content = sealed({FILES: self.sorted()})
-        write_text(self.run / SO_FAR, json.dumps(content, indent=1) + "\n")
+        write_hash_list(self.run, self.hashes)
 
     def sorted(self) -> Hashes:
         return dict(sorted(self.hashes.items()))
@@ -57,23 +58,9 @@ def hashes_of(run: Path, paths: Iterable[Path]) -> Hashes:
     return {path.relative_to(run).as_posix(): file_hash(path) for path in sorted(paths)}
 
 
-def hashes_so_far(run: Path) -> Hashes | None:
-    """What `files.json` says; None if it is not there."""
-    path = run / SO_FAR
-    try:
-        content = read_json(path)
-    except FileNotFoundError:
-        return None
-    check_seal(path, content, RESUME, needed=True)
-    try:
-        return {str(name): str(digest) for name, digest in content[FILES].items()}
-    except (KeyError, AttributeError):
-        raise InputError(f"{path} is damaged: it does not name hashes. {RESUME}") from None
-
-
 def known_hashes(run: str | os.PathLike[str], info: Mapping[str, Any]) -> Hashes | None:
     """The hashes of a run's files; None if the run has none, as those of earlier versions."""
-    return info[FILES] if FILES in info else hashes_so_far(Path(run))
+    return info[FILES] if FILES in info else read_hash_list(Path(run), RESUME)
 
 
 def own_parts(
@@ -118,7 +105,7 @@ def check_files(
 
 def _words(info: Mapping[str, Any]) -> tuple[str, str]:
     """Where the hashes are, and what to do about a file that does not have its hash."""
-    return (NAME, AGAIN) if FILES in info else (SO_FAR, RESUME)
+    return (NAME, AGAIN) if FILES in info else (HASH_LIST, RESUME)
 
 
 def _refuse(path: Path, what: str, info: Mapping[str, Any]) -> None:

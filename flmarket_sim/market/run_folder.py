@@ -19,7 +19,7 @@ from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.eventlog import ParquetLog, read_run
 from flmarket_sim.eventlog.model_files import read_models
 from flmarket_sim.eventlog.reader import check_parts, event_files, read_scenario
-from flmarket_sim.eventlog.run_files import SO_FAR, check_files
+from flmarket_sim.eventlog.run_files import check_files
 from flmarket_sim.eventlog.run_info import FILES
 from flmarket_sim.eventlog.schema import KINDS, SCHEMA_VERSION
 from flmarket_sim.learning.dataset import OwnFiles, data_source
@@ -34,7 +34,7 @@ from flmarket_sim.plugins.plugin_files import file_plugins, find_again
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import DiskError, disk_error, write_parquet, write_text
 from flmarket_sim.storage.result_folders import LOCK, claim, lock, remove_lock_file
-from flmarket_sim.storage.sealed_files import sealed
+from flmarket_sim.storage.sealed_files import HASH_LIST, sealed
 
 DATA_FILES = "data_files"  # the key of run.json
 TABLE_FILES = ("owners.parquet", "ledger.parquet")
@@ -219,7 +219,7 @@ class RunFolder:
     def tidy(self) -> None:
         """Deletes files that only a running simulation needs, or that a kill has left."""
         remove_lock_file(self.path / LOCK)
-        gone = (self.path / checkpoint.NAME, self.path / SO_FAR)
+        gone = (self.path / checkpoint.NAME, self.path / HASH_LIST)
         for path in (*gone, *self.path.glob("events/journal-*")):
             path.unlink(missing_ok=True)
         for pattern in (

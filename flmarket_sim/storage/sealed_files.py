@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from flmarket_sim.errors import InputError
+from flmarket_sim.storage.atomic_files import write_text
+from flmarket_sim.storage.untrusted_files import read_json
 
 SEAL = "content_sha256"  # the last key of a sealed JSON file
+HASH_LIST = "files.json"  # hashes of the other files of a folder
 BLOCK = 2**20
 SETTLED = 2.0  # seconds after which a change of a file shows in its time stamps on any system
 _known: dict[tuple[Any, ...], str] = {}  # hashes of files that this process has read
@@ -42,6 +45,33 @@ def check_seal(path: Path, content: Mapping[str, Any], advice: str, needed: bool
             f"{path} is damaged: its content does not have the hash that it names as {SEAL!r}. "
             f"{advice}"
         )
+
+
+def read_sealed(path: Path, advice: str) -> dict[str, Any]:
+    """The content of a JSON file that may have a seal. A missing file is FileNotFoundError."""
+    content = read_json(path)
+    check_seal(path, content, advice)
+    return content
+
+
+def write_hash_list(folder: Path, hashes: Mapping[str, str]) -> None:
+    """Keeps the hashes of files of a folder, by their names in it."""
+    content = sealed({"files": dict(sorted(hashes.items()))})
+    write_text(folder / HASH_LIST, json.dumps(content, indent=1) + "\n")
+
+
+def read_hash_list(folder: Path, advice: str) -> dict[str, str] | None:
+    """The hashes of files of a folder; None if it has no list of them."""
+    path = folder / HASH_LIST
+    try:
+        content = read_json(path)
+    except FileNotFoundError:
+        return None
+    check_seal(path, content, advice, needed=True)
+    try:
+        return {str(name): str(digest) for name, digest in content["files"].items()}
+    except (KeyError, AttributeError):
+        raise InputError(f"{path} is damaged: it does not name hashes. {advice}") from None
 
 
 def file_hash(path: Path) -> str:

@@ -8,9 +8,9 @@ import pytest
 import flmarket_sim as fm
 from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog import KINDS, parquet_log, write_view
-from flmarket_sim.eventlog.run_files import SO_FAR
 from flmarket_sim.scenario.scenario_file import build_scenario
 from flmarket_sim.storage import atomic_files
+from flmarket_sim.storage.sealed_files import HASH_LIST
 from tests.support.sealed_json import without_hashes, write_sealed
 
 MARKET = {
@@ -49,23 +49,30 @@ def test_run_json_names_every_file_and_counts_the_kinds_without_events(whole):
     assert set(info["files"]) == files - models - {"run.json"}
     assert len(models) == sum(len(kept) for kept in info["models"].values())
     assert set(info["log"]["kinds"]) == set(KINDS)
-    assert not (whole / SO_FAR).exists()
+    assert not (whole / HASH_LIST).exists()
+
+
+def refusal(run):
+    """What readers say against a run; nothing if they take it."""
+    try:
+        everything(run)
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def test_a_turned_bit_is_refused_by_name_or_changes_nothing(run):
     said, lot = everything(run), random.Random(1)
     files = sorted(path for path in run.rglob("*") if path.is_file())
-    for _ in range(60):
+    for _ in range(25):
         path = lot.choice(files)
         kept = path.read_bytes()
         place = lot.randrange(8 * len(kept))
         content = bytearray(kept)
         content[place // 8] ^= 1 << place % 8
         path.write_bytes(content)
-        try:
-            assert everything(run) == said, f"bit {place} of {path}"
-        except InputError as error:
-            assert str(path.relative_to(run)) in str(error)
+        told = refusal(run)
+        assert str(path.relative_to(run)) in told if told else everything(run) == said
         path.write_bytes(kept)
     assert everything(run) == said
 
@@ -159,7 +166,7 @@ def test_the_files_of_an_unfinished_run_are_checked_too(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         fm.run(build_scenario(MARKET), run, progress=stop_after(2))
     said = everything_unfinished(run)
-    for name in ("owners.parquet", "events/kind=bid/part-00000.parquet", SO_FAR):
+    for name in ("owners.parquet", "events/kind=bid/part-00000.parquet", HASH_LIST):
         path = run / name
         kept = path.read_bytes()
         path.write_bytes(kept[:-20] + bytes([kept[-20] ^ 1]) + kept[-19:])
@@ -168,7 +175,7 @@ def test_the_files_of_an_unfinished_run_are_checked_too(tmp_path, monkeypatch):
         path.write_bytes(kept)
     assert everything_unfinished(run) == said
     fm.resume(run)
-    assert not (run / SO_FAR).exists() and fm.read_run(run)["outcome"] == "finished"
+    assert not (run / HASH_LIST).exists() and fm.read_run(run)["outcome"] == "finished"
 
 
 def everything_unfinished(run):

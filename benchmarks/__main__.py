@@ -25,6 +25,7 @@ NAMES = (
     "crash_safety",
     "kept_models",
     "many_events",
+    "verify",
     "workbench",
     "scale",
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,8 @@ def read_events(run: str | os.PathLike[str], kind: str) -> pa.Table:
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise InputError(f"there is no event kind {kind!r}{hint} Kinds: {', '.join(KINDS)}")
     info = read_run(run)
-    parts, later = event_files(Path(run), [kind])[kind]
-    check_files(run, info, parts)
-    tables = [read_part(part, kind) for part in parts]
+    parts, later = event_files(Path(run), [kind], info)[kind]
+    tables = _checked_parts(run, info, kind, parts)
     try:
         tables += [] if later is None else [later]
         events = (
@@ -76,6 +76,18 @@ def read_events(run: str | os.PathLike[str], kind: str) -> pa.Table:
         raise InputError(f"the events of kind {kind!r} in {run} cannot be read: {error}") from None
     refuse_losses(run, info, kind, len(events))
     return events
+
+
+def _checked_parts(
+    run: str | os.PathLike[str], info: dict[str, Any], kind: str, parts: list[Path]
+) -> list[pa.Table]:
+    """The tables of parts that have their hashes. Hashes are compared beside the decoding."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        checking = pool.submit(check_files, run, info, parts)
+        try:
+            return [read_part(part, kind) for part in parts]
+        finally:
+            checking.result()
 
 
 def read_part(part: Path, kind: str) -> pa.Table:
@@ -133,9 +145,14 @@ def _read_table(run: str | os.PathLike[str], name: str) -> pa.Table:
     return table
 
 
-def event_files(run: Path, kinds: list[str]) -> dict[str, tuple[list[Path], pa.Table | None]]:
-    """The parts of each kind, and the later events in a journal. The run may still be going on."""
-    folder, info = run / "events", read_run(run)
+def event_files(
+    run: Path, kinds: list[str], info: dict[str, Any] | None = None
+) -> dict[str, tuple[list[Path], pa.Table | None]]:
+    """The parts of each kind, and the later events in a journal. The run may still be going on.
+
+    `info` is its run.json, if it is read already.
+    """
+    folder, info = run / "events", read_run(run) if info is None else info
     noted: dict[int, dict[str, list[pa.RecordBatch]]] = {}
     try:
         for number, path in ({} if FILES in info else journals(folder)).items():

@@ -6,6 +6,7 @@ of all the others.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -14,7 +15,7 @@ import pydantic
 
 from flmarket_sim.errors import InputError, shortened
 from flmarket_sim.storage.sealed_files import check_seal
-from flmarket_sim.storage.untrusted_files import read_json
+from flmarket_sim.storage.untrusted_files import parsed_json
 
 NAME = "run.json"
 FILES = "files"  # the key with the hashes of all files but kept models, which `models` has
@@ -22,6 +23,7 @@ AGAIN = (
     "Run the scenario again into another directory: the same seed gives the same bytes. "
     "`flmarket verify` lists everything that is damaged"
 )
+_checked: set[bytes] = set()  # hashes of texts that this process has found right
 Count = Annotated[int, pydantic.Field(ge=0, lt=2**62)]
 Hash = Annotated[str, pydantic.Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -105,7 +107,20 @@ class RunInfo(dict[str, Any]):
 def read_info(run: Path) -> RunInfo:
     """The content of run.json; refuses one that is damaged. A missing file is FileNotFoundError."""
     path = run / NAME
-    content = read_json(path)
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    content, digest = parsed_json(path, text), hashlib.sha256(text).digest()
+    if digest not in _checked:
+        _check(path, content)
+        _checked.add(digest)
+    return RunInfo(content, path)
+
+
+def _check(path: Path, content: dict[str, Any]) -> None:
     check_seal(path, content, AGAIN, needed=FILES in content)
     try:
         _Info.model_validate(content)
@@ -115,7 +130,6 @@ def read_info(run: Path) -> RunInfo:
         raise InputError(
             f"{path} is damaged: {shortened(place)!r} is wrong ({shortened(first['msg'])}). {AGAIN}"
         ) from None
-    return RunInfo(content, path)
 
 
 def is_whole(info: Mapping[str, Any]) -> bool:

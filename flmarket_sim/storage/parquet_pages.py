@@ -22,6 +22,7 @@ DATA, DICTIONARY, DATA_V2 = 5, 7, 8  # structs that begin with the number of val
 VALUES = 1
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 NESTING = 16
+HEADER, LARGEST_HEADER = 200, 2**24  # bytes: nearly all are within the first
 VALUE_BYTES = 16  # of a value in memory, with its levels; texts and dictionaries are in the sizes
 
 
@@ -35,7 +36,7 @@ class Page(NamedTuple):
     checksum: int | None
 
 
-class DamagedPage(ValueError):
+class DamagedPageError(ValueError):
     """The bytes where a page should be are none."""
 
 
@@ -62,40 +63,48 @@ def pages_of(content: Any, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:
         place = chunk.dictionary_page_offset
     end = place + chunk.total_compressed_size
     if not 0 <= place <= end <= len(content):
-        raise DamagedPage(f"column {chunk.path_in_schema!r} would lie outside of the file")
+        raise DamagedPageError(f"column {chunk.path_in_schema!r} would lie outside of the file")
     while place < end:
         page = _page(content, place)
         if page.end > end:
-            raise DamagedPage(f"a page of column {chunk.path_in_schema!r} is cut off")
+            raise DamagedPageError(f"a page of column {chunk.path_in_schema!r} is cut off")
         yield page
         place = page.end
 
 
 def _check(content: Any, page: Page, column: str) -> None:
     if zlib.crc32(content[page.start : page.end]) != page.checksum:
-        raise DamagedPage(f"a page of column {column!r} does not have its checksum")
+        raise DamagedPageError(f"a page of column {column!r} does not have its checksum")
 
 
 def _page(content: Any, place: int) -> Page:
-    try:
-        fields, start = _struct(content, place, 0)
-    except IndexError:
-        raise DamagedPage("the header of a page is cut off") from None
+    fields, start = _header(content, place)
     structs = [fields[kind] for kind in (DATA, DICTIONARY, DATA_V2) if kind in fields]
     counts = [one.get(VALUES, -1) if isinstance(one, dict) else -1 for one in structs]
     size, stored = fields.get(SIZE, -1), fields.get(STORED_SIZE, -1)
     if not all(isinstance(number, int) and number >= 0 for number in (size, stored, *counts)):
-        raise DamagedPage("a page has no size or a negative one")
+        raise DamagedPageError("a page has no size or a negative one")
     checksum = fields.get(CHECKSUM)
     return Page(
         size, sum(counts), start, start + stored, None if checksum is None else checksum % 2**32
     )
 
 
-def _struct(content: Any, place: int, depth: int) -> tuple[dict[int, Any], int]:
+def _header(content: Any, place: int) -> tuple[dict[int, Any], int]:
+    """The fields of a header, and where it ends."""
+    for length in (HEADER, LARGEST_HEADER):
+        try:
+            fields, end = _struct(content[place : place + length], 0, 0)
+        except IndexError:
+            continue
+        return fields, place + end
+    raise DamagedPageError("the header of a page is cut off")
+
+
+def _struct(content: bytes, place: int, depth: int) -> tuple[dict[int, Any], int]:
     """The fields of a struct by number, and where it ends. Only numbers and structs are kept."""
     if depth > NESTING:
-        raise DamagedPage("a header is nested too deeply")
+        raise DamagedPageError("a header is nested too deeply")
     fields: dict[int, Any] = {}
     number = 0
     while head := content[place]:
@@ -110,7 +119,7 @@ def _struct(content: Any, place: int, depth: int) -> tuple[dict[int, Any], int]:
     return fields, place + 1
 
 
-def _value(content: Any, place: int, kind: int, depth: int) -> tuple[Any, int]:
+def _value(content: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
     if kind in (I16, I32, I64):
         raw, place = _varint(content, place)
         return (raw >> 1) ^ -(raw & 1), place
@@ -123,10 +132,10 @@ def _value(content: Any, place: int, kind: int, depth: int) -> tuple[Any, int]:
         return None, place + length
     if kind in (BYTE, DOUBLE):
         return None, place + (1 if kind == BYTE else 8)
-    raise DamagedPage(f"the header of a page has a field of kind {kind}")
+    raise DamagedPageError(f"the header of a page has a field of kind {kind}")
 
 
-def _varint(content: Any, place: int) -> tuple[int, int]:
+def _varint(content: bytes, place: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = content[place]
@@ -136,4 +145,4 @@ def _varint(content: Any, place: int) -> tuple[int, int]:
             return value, place
         shift += 7
         if shift > 63:
-            raise DamagedPage("a number in the header of a page has no end")
+            raise DamagedPageError("a number in the header of a page has no end")

@@ -22,10 +22,18 @@ SMALL_FILE, RATIO = 256 * 2**20, 200  # memory of any file of ours, and more for
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file. A missing file raises FileNotFoundError."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return parsed_json(path, path.read_bytes())
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {shortened(str(error))}") from None
+
+
+def parsed_json(path: Path, text: bytes) -> dict[str, Any]:
+    """The object that the bytes of a JSON file stand for."""
+    try:
+        content = json.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} cannot be read: {shortened(str(error))}") from None
     if not isinstance(content, dict):
         raise InputError(f"{path} does not hold an object")

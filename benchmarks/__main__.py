@@ -26,6 +26,7 @@ NAMES = (
     "crash_safety",
     "kept_models",
     "many_events",
+    "verify",
     "workbench",
     "scale",
 )

@@ -19,6 +19,7 @@ from typing import Any
 
 import flmarket_sim as fm
 from flmarket_sim.eventlog import KINDS
+from flmarket_sim.storage.sealed_files import SEAL
 
 KILLS_OF_ONE_RUN = 3
 EVENTS_PER_PART = 3000
@@ -130,7 +131,11 @@ def fingerprint(run: Path) -> dict[str, str]:
             content = path.read_bytes()
             if path.name == "run.json":
                 content = json.dumps(
-                    {k: v for k, v in json.loads(content).items() if k != "wall_seconds"}
+                    {
+                        k: v
+                        for k, v in json.loads(content).items()
+                        if k not in ("wall_seconds", SEAL)
+                    }
                 ).encode()
             hashes[str(path.relative_to(run))] = hashlib.sha256(content).hexdigest()
     return hashes

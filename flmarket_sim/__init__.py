@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from flmarket_sim.results.report_page import report
     from flmarket_sim.results.study_result import study
     from flmarket_sim.results.sweep_result import sweep
+    from flmarket_sim.results.verification import verify
     from flmarket_sim.scenario.model import Scenario
     from flmarket_sim.scenario.scenario_file import load_scenario
     from flmarket_sim.sweep.paired_differences import paired_differences
@@ -79,6 +80,7 @@ __all__ = [
     "strategy",
     "study",
     "sweep",
+    "verify",
     "write_view",
 ]
 
@@ -112,6 +114,7 @@ _MODULES = {  # public name: the module that defines it, within this package
     "run_sweep": "sweep.sweep_runs",
     "sql": "eventlog",
     "study": "results.study_result",
+    "verify": "results.verification",
     "write_view": "eventlog",
 }
 

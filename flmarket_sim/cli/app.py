@@ -37,6 +37,7 @@ COMMANDS = {  # in order of use; name: (where it is defined, what `flmarket --he
     "workbench": ("workbench:workbench", "Open a web page over a folder of runs."),
     "sql": ("sql:sql", "Query the log of a run in SQL."),
     "resume": ("resume:resume", "Continue a run that was killed or interrupted."),
+    "verify": ("verify:verify", "Check that runs, sweeps and studies are what was written."),
     "view": ("view:view", "Write the log of a run as one participant sees it."),
     "list": ("listing:list_", "List the names that scenarios can use, and the scenarios here."),
     "validate": ("validate:validate", "Check a scenario and report everything wrong with it."),

@@ -4,10 +4,13 @@
 is deleted when its parts are written. It is a sequence of groups, each with the events of whole
 rounds:
 
-    "FLMJ"  length (u64)  CRC-32 (u32)  head  one Arrow IPC stream for each kind
+    "FLM2"  length (u64)  CRC-32 of the rest (u32)  CRC-32 of these numbers (u32)
+    head  one Arrow IPC stream for each kind
 
 The head is a line of JSON: {"seq": last event, "kinds": [[kind, bytes], ...]}. The journal ends
-before the first group that is incomplete or damaged; a kill or a full disk can leave such a group.
+before the first group that is incomplete; a kill or a full disk can leave such a group. A group
+that is damaged is another matter: readers refuse it, and a resumed run writes it again. (Journals
+of earlier versions begin groups with "FLMJ", without a checksum of the numbers.)
 """
 
 from __future__ import annotations
@@ -17,17 +20,20 @@ import os
 import struct
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from flmarket_sim.errors import InputError, shortened
 from flmarket_sim.eventlog.schema import arrow_schema
 from flmarket_sim.storage.atomic_files import write_whole
 
 HEAD = struct.Struct("<4sQI")
-MAGIC = b"FLMJ"
+CHECKED = struct.Struct("<I")  # the checksum of the head
+MAGIC, EARLIER = b"FLM2", b"FLMJ"
 Batches = dict[str, list[pa.RecordBatch]]
 APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)  # Windows would change line ends
 SYNC = getattr(os, "fdatasync", os.fsync)  # Windows and macOS have only fsync
@@ -47,13 +53,28 @@ def journals(folder: Path) -> dict[int, Path]:
     return {int(number): paths[number] for number in sorted(paths) if number.isdigit()}
 
 
-def read_journal(path: Path, until: int | None = None) -> JournalContent:
-    """Reads the complete groups of a journal, without the events after number `until`."""
+class DamagedGroupError(ValueError):
+    """A group is there, and is not what was written."""
+
+
+def read_journal(path: Path, until: int | None = None, strict: bool = False) -> JournalContent:
+    """Reads the complete groups of a journal, without the events after number `until`.
+
+    A damaged group ends the journal; it is refused if the reader is `strict`.
+    """
     content = memoryview(path.read_bytes())
     place, seq = 0, 0
     batches: Batches = {}
     while until is None or seq < until:
-        group = _group(content, place)
+        try:
+            group = _group(content, place)
+        except DamagedGroupError as error:
+            if strict:
+                raise InputError(
+                    f"{path} is damaged ({error}). `flmarket resume` on the run's directory writes "
+                    "these events anew; if that names the file too, delete it and resume again"
+                ) from None
+            break
         if group is None:
             break
         place, seq, in_group = group
@@ -78,10 +99,11 @@ def read_after(
         content = memoryview(file.read())
     end, seq = 0, 0
     batches: Batches = {}
-    while (group := _group(content, end, wanted)) is not None:
-        end, seq, in_group = group
-        for kind, more in in_group.items():
-            batches.setdefault(kind, []).extend(more)
+    with suppress(DamagedGroupError):
+        while (group := _group(content, end, wanted)) is not None:
+            end, seq, in_group = group
+            for kind, more in in_group.items():
+                batches.setdefault(kind, []).extend(more)
     return place + end, JournalContent(seq, batches)
 
 
@@ -159,19 +181,46 @@ def _encoded(seq: int, batches: Batches) -> bytes:
     payload = b"".join(
         [json.dumps(head).encode() + b"\n", *(stream.to_pybytes() for _, stream in streams)]
     )
-    return HEAD.pack(MAGIC, len(payload), zlib.crc32(payload)) + payload
+    return packed(payload)
+
+
+def packed(payload: bytes) -> bytes:
+    """A group: its content after its length and checksums."""
+    head = HEAD.pack(MAGIC, len(payload), zlib.crc32(payload))
+    return head + CHECKED.pack(zlib.crc32(head)) + payload
+
+
+def payload_at(content: memoryview, place: int) -> memoryview | None:
+    """The content of the group at a place; None if the group is cut off."""
+    left = len(content) - place
+    if left < HEAD.size + CHECKED.size:
+        return None
+    magic, length, checksum = HEAD.unpack_from(content, place)
+    start = place + HEAD.size
+    if magic == MAGIC:
+        if CHECKED.unpack_from(content, start)[0] != zlib.crc32(content[place:start]):
+            raise DamagedGroupError("the head of a group does not have its checksum")
+        start += CHECKED.size
+    elif magic != EARLIER:
+        if not any(content[place:]):  # a power cut can leave zeros
+            return None
+        raise DamagedGroupError("a group does not begin as groups do")
+    payload = content[start : start + length]
+    if len(payload) != length:
+        return None
+    if zlib.crc32(payload) != checksum:
+        raise DamagedGroupError("a group does not have its checksum")
+    return payload
 
 
 def _group(
     content: memoryview, place: int, wanted: Callable[[str, int], bool] | None = None
 ) -> tuple[int, int, Batches] | None:
     """The end of the group at a place, its last event, and its batches; None if incomplete."""
-    if len(content) - place < HEAD.size:
+    payload = payload_at(content, place)
+    if payload is None:
         return None
-    magic, length, checksum = HEAD.unpack_from(content, place)
-    payload = content[place + HEAD.size : place + HEAD.size + length]
-    if magic != MAGIC or len(payload) != length or zlib.crc32(payload) != checksum:
-        return None
+    extra = CHECKED.size if content[place : place + len(MAGIC)] == MAGIC else 0
     try:
         line = bytes(payload[: bytes(payload[: 2**16]).index(b"\n") + 1])
         head, start = json.loads(line), len(line)
@@ -183,10 +232,10 @@ def _group(
             table = pa.ipc.open_stream(pa.py_buffer(payload[start : start + size])).read_all()
             table.validate(full=True)
             if not table.schema.equals(arrow_schema(kind, ())) or table.column("seq").null_count:
-                return None
+                raise DamagedGroupError(f"events of kind {kind!r} have other columns")
             batches[kind] = table.to_batches()
             start += size
-        return place + HEAD.size + length, int(head["seq"]), batches
+        return place + HEAD.size + extra + len(payload), int(head["seq"]), batches
     except (
         ValueError,
         KeyError,
@@ -195,8 +244,8 @@ def _group(
         RecursionError,
         OSError,
         pa.ArrowException,
-    ):
-        return None
+    ) as error:
+        raise DamagedGroupError(shortened(str(error))) from None
 
 
 def _cut(batch: pa.RecordBatch, until: int) -> pa.RecordBatch:

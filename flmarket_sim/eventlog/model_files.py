@@ -14,10 +14,10 @@ killed, has files without hashes.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from flmarket_sim.errors import InputError, did_you_mean, shortened
 from flmarket_sim.eventlog.reader import read_run
 from flmarket_sim.storage.atomic_files import write_whole
+from flmarket_sim.storage.sealed_tensors import checked_facts, metadata_of, sealed_metadata
 
 Floats = NDArray[np.float64]
 FOLDER = "models"
@@ -102,6 +103,20 @@ def read_models(run: str | os.PathLike[str], buyer: str | None = None) -> Iterat
             yield KeptModel(name, rounds, *_read(path, digest))
 
 
+def check_models(run: str | os.PathLike[str]) -> list[Callable[[], object]]:
+    """For each kept model, what to call to have its file checked."""
+    try:
+        names, hashes = buyer_names(read_run(run), run), kept_hashes(run)
+    except InputError:
+        return [lambda: kept_hashes(run)]
+    files = [
+        (model_path(run, names.index(name), rounds), digest)
+        for name, kept in hashes.items()
+        for rounds, digest in sorted(kept.items())
+    ]
+    return [partial(_read, path, digest) for path, digest in files]
+
+
 def kept_hashes(run: str | os.PathLike[str]) -> Hashes:
     """The hash of every kept model of the buyers who have any, None where there is none yet."""
     info = read_run(run)
@@ -140,17 +155,13 @@ def encoded(model: KeptModel) -> bytes:
     from safetensors.numpy import save
 
     tensors = {"parameters": model.parameters, "gradient": model.gradient, "average": model.average}
-    facts = json.dumps({"buyer": model.buyer, "rounds": model.rounds}, sort_keys=True)
-    return bytes(
-        save(
-            {
-                name: np.ascontiguousarray(tensor, "<f8")
-                for name, tensor in tensors.items()
-                if tensor is not None
-            },
-            metadata={"flmarket": facts},
-        )
-    )
+    facts = {"buyer": model.buyer, "rounds": model.rounds}
+    arrays = {
+        name: np.ascontiguousarray(tensor, "<f8")
+        for name, tensor in tensors.items()
+        if tensor is not None
+    }
+    return bytes(save(arrays, metadata=sealed_metadata(facts, arrays)))
 
 
 def write_model(path: Path, content: bytes) -> None:
@@ -182,6 +193,9 @@ def _read(path: Path, digest: str | None) -> tuple[Floats, Floats | None, Floats
         raise InputError(f"{path} is damaged: it does not have the hash that run.json has of it")
     try:
         tensors: dict[str, Any] = load(content)
+        checked_facts(metadata_of(content), tensors)
+        if unknown := sorted(tensors.keys() - {"parameters", "gradient", "average"}):
+            raise ValueError(f"a tensor {unknown[0]!r}")
         parameters = tensors["parameters"]
         gradient, average = tensors.get("gradient"), tensors.get("average")
         for tensor in (one for one in (parameters, gradient, average) if one is not None):

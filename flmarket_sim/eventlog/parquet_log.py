@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.eventlog.hashes import KindHash
@@ -24,9 +23,12 @@ from flmarket_sim.eventlog.journal import Journal, read_journal
 from flmarket_sim.eventlog.log import event_count
 from flmarket_sim.eventlog.pending_events import Block, PendingEvents, PendingTable
 from flmarket_sim.eventlog.record import Integers, Record
-from flmarket_sim.eventlog.schema import KINDS
+from flmarket_sim.eventlog.run_files import RunFiles
+from flmarket_sim.eventlog.schema import KINDS, arrow_schema
 from flmarket_sim.owners.family_table import FAMILIES
-from flmarket_sim.storage.atomic_files import disk_error, write_whole
+from flmarket_sim.storage.atomic_files import disk_error, sync, write_table, write_whole
+from flmarket_sim.storage.sealed_files import HASH_LIST
+from flmarket_sim.storage.untrusted_files import read_parquet
 
 EVENTS_PER_PART = 2**20  # of all kinds together
 JOURNAL_SECONDS = 1.0
@@ -53,6 +55,7 @@ class ParquetLog:
         self.pending = {kind: PendingEvents(kind, buyers, behaviours, families) for kind in KINDS}
         self.hashes = {kind: KindHash(pending.columns) for kind, pending in self.pending.items()}
         self.journal = Journal(folder)
+        self.files = RunFiles(folder.parent)
         self.needed: int | None = None  # the journal that the checkpoint needs
         self._noted = time.monotonic()
 
@@ -143,7 +146,11 @@ class ParquetLog:
         for number in range(part):
             for kind, hashed in self.hashes.items():
                 if (path := self._path(kind, number)).exists():
-                    hashed.update(_columns(path))
+                    hashed.update(_columns(path, kind))
+                    if not self.files.same(path):
+                        raise FlmarketError(
+                            f"{path} is damaged: {HASH_LIST} has another hash of it"
+                        )
         if seq > flushed:
             path = self.folder / f"journal-{part:05d}"
             content = read_journal(path, seq) if path.exists() else None
@@ -182,6 +189,9 @@ class ParquetLog:
             with ThreadPoolExecutor(max_workers=WRITERS) as pool:
                 for writing in [pool.submit(self._write_part, kind) for kind in KINDS]:
                     writing.result()
+            for folder in (self.folder, self.folder.parent):  # the names of new directories
+                sync(folder)
+            self.files.save()
         except OSError as error:
             raise disk_error(self.folder, error, ADVICE) from error
         written, self.part, self.flushed = self.part, self.part + 1, self.seq
@@ -195,16 +205,16 @@ class ParquetLog:
         path.parent.mkdir(parents=True, exist_ok=True)
 
         def write(fresh: Path) -> None:
-            pq.write_table(
+            write_table(
                 table,
                 fresh,
                 row_group_size=len(table),
-                compression="zstd",
                 use_dictionary=[name for name in table.column_names if name not in ORDERED],
                 column_encoding={"seq": "DELTA_BINARY_PACKED"},
             )
             if path.exists() and not filecmp.cmp(fresh, path, shallow=False):
                 raise FlmarketError(f"{path} is not what this run writes there: {OTHERWISE}")
+            self.files.add(path, fresh)
 
         write_whole(path, write)
         self.hashes[kind].update([column.chunk(0) for column in table.columns])
@@ -224,15 +234,10 @@ OTHERWISE = (
 )
 
 
-def _columns(path: Path) -> list[pa.Array]:
+def _columns(path: Path, kind: str) -> list[pa.Array]:
     """The columns of a part, each in one piece."""
-    try:
-        table = pq.ParquetFile(path).read()
-        return [
-            column.chunk(0)
-            if column.num_chunks == 1
-            else column.unify_dictionaries().combine_chunks()
-            for column in table.columns
-        ]
-    except (OSError, pa.ArrowException) as error:
-        raise FlmarketError(f"{path} cannot be read: {error}") from None
+    table = read_parquet(path, arrow_schema(kind, ()), known_only=True)
+    return [
+        column.chunk(0) if column.num_chunks == 1 else column.unify_dictionaries().combine_chunks()
+        for column in table.columns
+    ]

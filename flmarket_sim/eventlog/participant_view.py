@@ -26,6 +26,8 @@ from flmarket_sim.eventlog.model_files import FOLDER
 from flmarket_sim.eventlog.participants import Participant, parse_participant
 from flmarket_sim.eventlog.reader import event_files, read_part, read_run
 from flmarket_sim.eventlog.record import Role, Seen
+from flmarket_sim.eventlog.run_files import check_files, hashes_of
+from flmarket_sim.eventlog.run_info import FILES
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS
 from flmarket_sim.eventlog.tables import TABLES, columns_of_owner, table_schema
 from flmarket_sim.eventlog.view_models import write_models
@@ -47,6 +49,7 @@ from flmarket_sim.owners import valuation
 from flmarket_sim.owners.owner_types import OwnerTypes
 from flmarket_sim.storage.atomic_files import disk_error, write_parquet, write_text
 from flmarket_sim.storage.result_folders import claim, give_up
+from flmarket_sim.storage.sealed_files import sealed
 from flmarket_sim.storage.untrusted_files import read_parquet, require_columns
 
 PUBLIC = ("rounds", "privacy")  # parts of a scenario that all participants know
@@ -95,13 +98,16 @@ def write_view(run: str | os.PathLike[str], who: str, out: str | Path) -> dict[s
     claim(out, "view")
     try:
         files = event_files(run, list(KINDS))  # a snapshot, in case the run is going on
+        for parts, _ in files.values():
+            check_files(run, info, parts)
         place, names = _first_look(files, viewer, key)
         kinds = {
             kind: _write_kind(files, out, kind, viewer, place, names, levels) for kind in KINDS
         }
         if viewer.role == Role.OWNER:
             for table in TABLES:
-                if (path := run / f"{table}.parquet").exists():
+                check_files(run, info, [path := run / f"{table}.parquet"])
+                if path.exists():
                     write_parquet(out / path.name, _own_row(path, table, viewer.number))
         view_info["log"] = {
             "events": sum(kinds.values()),
@@ -112,6 +118,8 @@ def write_view(run: str | os.PathLike[str], who: str, out: str | Path) -> dict[s
             tables = [] if arrived is None else _groups(files, arrived)
             if models := write_models(run, out, viewer, tables):
                 view_info["models"] = models
+        view_info[FILES] = hashes_of(out, out.rglob("*.parquet"))
+        view_info = sealed(view_info)
         write_text(out / "run.json", json.dumps(view_info, indent=2, ensure_ascii=False) + "\n")
     except OSError as error:
         raise disk_error(out, error) from error
@@ -211,7 +219,10 @@ def _write_kind(
                     folder = out / "events" / f"kind={kind}"
                     folder.mkdir(parents=True)
                     writer = pq.ParquetWriter(
-                        folder / "part-00000.parquet", seen.schema, compression="zstd"
+                        folder / "part-00000.parquet",
+                        seen.schema,
+                        compression="zstd",
+                        write_page_checksum=True,
                     )
                 writer.write_table(seen)
                 rows += seen.num_rows
@@ -268,7 +279,7 @@ def spelled_out(bids: pa.Table, levels: int) -> pa.Array:
 
 def _own_row(path: Path, name: str, owner: int) -> pa.Table:
     """The row of an owner in the table of that name, with the columns that she sees."""
-    table = read_parquet(path, table_schema(name))
+    table = read_parquet(path, table_schema(name), known_only=True)
     seen = [column for column in columns_of_owner(name) if column in table.column_names]
     table = table.select(seen).slice(owner, 1)
     for number, field in enumerate(table.schema):

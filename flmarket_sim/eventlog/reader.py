@@ -1,12 +1,14 @@
 """Reads a run: events of a kind as an Arrow table, owners, run.json, and SQL over all of it.
 
-A run that is not finished can be read up to the last round in its journal.
+A finished run is read only as it was written: files that are lost, damaged or of another run are
+refused by name. A run that is not finished can be read up to the last round in its journal.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import pyarrow as pa
 
 from flmarket_sim.errors import InputError, shown
 from flmarket_sim.eventlog.journal import journals, read_journal
+from flmarket_sim.eventlog.run_files import check_files, known_hashes, own_parts
+from flmarket_sim.eventlog.run_info import FILES, read_info
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS, arrow_schema
 from flmarket_sim.eventlog.sql_room import as_pattern, lock_in, only_a_question, valid_text
 from flmarket_sim.eventlog.tables import NEEDED, table_schema
@@ -21,14 +25,13 @@ from flmarket_sim.plugins.plugin_files import find_again
 from flmarket_sim.scenario.later_keys import as_it_was_meant
 from flmarket_sim.scenario.model import Scenario, without_nulls
 from flmarket_sim.scenario.scenario_file import build_scenario
-from flmarket_sim.storage.untrusted_files import read_json, read_parquet, require_columns
+from flmarket_sim.storage.untrusted_files import check_parquet, read_parquet, require_columns
 
 
 def read_run(run: str | os.PathLike[str]) -> dict[str, Any]:
     """The content of run.json: scenario, hashes, versions, outcome."""
-    path = Path(run) / "run.json"
     try:
-        return read_json(path)
+        return read_info(Path(run))
     except FileNotFoundError:
         raise InputError(f"{run} is not the directory of a run: it has no run.json") from None
 
@@ -60,8 +63,8 @@ def read_events(run: str | os.PathLike[str], kind: str) -> pa.Table:
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise InputError(f"there is no event kind {kind!r}{hint} Kinds: {', '.join(KINDS)}")
     info = read_run(run)
-    parts, later = event_files(Path(run), [kind])[kind]
-    tables = [read_part(part, kind) for part in parts]
+    parts, later = event_files(Path(run), [kind], info)[kind]
+    tables = _checked_parts(run, info, kind, parts)
     try:
         tables += [] if later is None else [later]
         events = (
@@ -75,9 +78,21 @@ def read_events(run: str | os.PathLike[str], kind: str) -> pa.Table:
     return events
 
 
+def _checked_parts(
+    run: str | os.PathLike[str], info: dict[str, Any], kind: str, parts: list[Path]
+) -> list[pa.Table]:
+    """The tables of parts that have their hashes. Hashes are compared beside the decoding."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        checking = pool.submit(check_files, run, info, parts)
+        try:
+            return [read_part(part, kind) for part in parts]
+        finally:
+            checking.result()
+
+
 def read_part(part: Path, kind: str) -> pa.Table:
     """Reads one part of a log, and refuses a file that cannot be a part."""
-    table = read_parquet(part, arrow_schema(kind, ()))
+    table = read_parquet(part, arrow_schema(kind, ()), known_only=True)
     require_columns(part, table, [column.name for column in ENVELOPE])
     if empty := [column.name for column in ENVELOPE if table.column(column.name).null_count]:
         raise InputError(f"{part} is damaged: column {empty[0]!r} has rows without a value")
@@ -117,32 +132,39 @@ def read_ledger(run: str | os.PathLike[str]) -> pa.Table:
 
 def _read_table(run: str | os.PathLike[str], name: str) -> pa.Table:
     info, path = read_run(run), Path(run) / f"{name}.parquet"
-    if "view" in info and not path.exists():
+    if "view" in info and not path.exists() and path.name not in info.get(FILES, {}):
         raise InputError(
             f"{run} is the view of {info['view']}, who does not know what a run has in {path.name}"
         )
+    check_files(run, info, [path])
     try:
-        table = read_parquet(path, table_schema(name))
+        table = read_parquet(path, table_schema(name), known_only=True)
     except FileNotFoundError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
     require_columns(path, table, NEEDED[name])
     return table
 
 
-def event_files(run: Path, kinds: list[str]) -> dict[str, tuple[list[Path], pa.Table | None]]:
-    """The parts of each kind, and the later events in a journal. The run may still be going on."""
-    folder = run / "events"
+def event_files(
+    run: Path, kinds: list[str], info: dict[str, Any] | None = None
+) -> dict[str, tuple[list[Path], pa.Table | None]]:
+    """The parts of each kind, and the later events in a journal. The run may still be going on.
+
+    `info` is its run.json, if it is read already.
+    """
+    folder, info = run / "events", read_run(run) if info is None else info
     noted: dict[int, dict[str, list[pa.RecordBatch]]] = {}
     try:
-        for number, path in journals(folder).items():
-            noted[number] = read_journal(path).batches
+        for number, path in ({} if FILES in info else journals(folder)).items():
+            noted[number] = read_journal(path, strict=True).batches
     except FileNotFoundError:  # its part was written this moment
         return event_files(run, kinds)
     except OSError as error:
         raise InputError(f"a journal in {folder} cannot be read: {error}") from None
     files: dict[str, tuple[list[Path], pa.Table | None]] = {}
-    for kind in kinds:
-        parts = event_parts(run, kind)
+    found = {kind: event_parts(run, kind) for kind in kinds}
+    in_journal = {f"part-{number:05d}" for number in noted}
+    for kind, parts in own_parts(run, info, found, in_journal).items():
         names = {part.stem for part in parts}
         later = [
             batch
@@ -164,19 +186,24 @@ def sql(run: str | os.PathLike[str], query: str, *, unsafe: bool = False) -> pa.
     import duckdb
 
     with duckdb.connect() as database:
-        files = register_tables(database, run)
+        files = register_tables(database, run, query)
         try:
             if not unsafe:
                 lock_in(database, files)
                 only_a_question(query, "; `unsafe` allows every statement of DuckDB")
             result = database.sql(valid_text(query))
-        except duckdb.Error as error:
+        except (duckdb.Error, UnicodeDecodeError) as error:
             raise InputError(f"SQL: {_with_advice(error, unsafe)}") from None
         if result is None:
             raise InputError(f"SQL: {query!r} gives no table; ask a SELECT")
         try:
             return result.to_arrow_table()
-        except duckdb.Error as error:  # some errors show only as the rows are made
+        except (
+            duckdb.Error,
+            pa.ArrowException,
+            ValueError,
+            RuntimeError,
+        ) as error:  # some errors show only as the rows are made
             raise InputError(f"SQL: {_with_advice(error, unsafe)}") from None
 
 
@@ -188,15 +215,24 @@ def _with_advice(error: Exception, unsafe: bool) -> str:
     return f"{error}. A query reads this run and no other file; `unsafe` allows it"
 
 
-def register_tables(database: Any, run: str | os.PathLike[str]) -> list[Path]:
-    """Makes the tables of a run known to a DuckDB connection. Returns the files behind them."""
-    read_run(run)
+def register_tables(
+    database: Any, run: str | os.PathLike[str], query: str | None = None
+) -> list[Path]:
+    """Makes the tables of a run known to a DuckDB connection. Returns the files behind them.
+
+    DuckDB checks nothing, so files are checked here: those of the tables that the query names.
+    """
+    info = read_run(run)
+    asked = _asked(database, query)
     files: list[Path] = []
     for kind, (parts, later) in event_files(Path(run), list(KINDS)).items():
         name = f"{kind}s" if kind == "round" else kind
         files += parts
+        if asked is None or name in asked:
+            check_files(run, info, parts)
+            check_parts(run, info, kind, parts, later)
         if parts:
-            _view(database, name if later is None else f"{name} in parts", parts)
+            _view(database, run, name if later is None else f"{name} in parts", parts)
         if later is not None or not parts:
             database.register(
                 f"{name} in journal" if parts else name,
@@ -206,17 +242,45 @@ def register_tables(database: Any, run: str | os.PathLike[str]) -> list[Path]:
             both = f'from "{name} in parts" union all from "{name} in journal"'
             database.execute(f'create view "{name}" as {both}')
     for name in ("owners", "ledger"):
-        if (path := Path(run) / f"{name}.parquet").exists():
+        if (path := Path(run) / f"{name}.parquet").exists() or path.name in info.get(FILES, {}):
+            if asked is None or name in asked:
+                check_files(run, info, [path])
+                check_parquet(path, table_schema(name), known_only=True, checksums=True)
             files.append(path)
-            _view(database, name, [path])
+            _view(database, run, name, [path])
     return files
 
 
-def _view(database: Any, name: str, files: list[Path]) -> None:
+def _asked(database: Any, query: str | None) -> set[str] | None:
+    """The tables that a query names; None if this is unknown."""
+    import duckdb
+
+    try:
+        return None if query is None else {name.lower() for name in database.get_table_names(query)}
+    except (duckdb.Error, RuntimeError):
+        return None
+
+
+def check_parts(
+    run: str | os.PathLike[str],
+    info: dict[str, Any],
+    kind: str,
+    parts: list[Path],
+    later: pa.Table | None,
+) -> None:
+    """Refuses parts that cannot be decoded safely, and a kind that has lost rows."""
+    unhashed = known_hashes(run, info) is None
+    schema = arrow_schema(kind, ())
+    rows = sum(check_parquet(part, schema, known_only=True, checksums=unhashed) for part in parts)
+    refuse_losses(run, info, kind, rows + (0 if later is None else len(later)))
+
+
+def _view(database: Any, run: str | os.PathLike[str], name: str, files: list[Path]) -> None:
     """Makes a table of files."""
     import duckdb
 
     try:
         database.read_parquet([as_pattern(file) for file in files]).create_view(name)
-    except duckdb.Error as error:
+    except (duckdb.Error, UnicodeDecodeError) as error:
+        check_files(run, read_run(run), files)
         raise InputError(f"{files[0].parent} cannot be read: {error}") from None

@@ -134,7 +134,12 @@ def _read(path: Path) -> tuple[dict[str, Any], int]:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
     end = content.rfind(b"\n") + 1
-    results = {}
+    results: dict[str, Any] = {}
+    if _is_whole(content[end:-1]):  # a kill leaves a beginning, and nothing after a whole line
+        raise InputError(
+            f"{path} is damaged: its last line has another end; delete that line, and its task "
+            "is done again"
+        )
     for number, line in enumerate(content[:end].splitlines(), 1):
         try:
             key, checksum, text = line.decode().split(" ", 2)
@@ -147,6 +152,15 @@ def _read(path: Path) -> tuple[dict[str, Any], int]:
                 "is done again"
             ) from None
     return results, end
+
+
+def _is_whole(line: bytes) -> bool:
+    """Whether a line has everything but its end."""
+    try:
+        key, checksum, text = line.decode().split(" ", 2)
+        return checksum == _checksum(key, text)
+    except ValueError:
+        return False
 
 
 def _checksum(key: str, text: str) -> str:

@@ -20,6 +20,7 @@ MEMORY_OF_CSV = 4  # times its size
 MISSING_TEXTS = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 SAMPLE = 20  # texts that are tried as numbers before all are
 DELIMITERS = ";\t|,"
+ALL_MEMORY = 2**62  # the user's own data may take all that there is
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def file_sha256(path: Path) -> str:
 
 def read_parquet_table(path: Path) -> pa.Table:
     """The table of a Parquet file, checked before it is unpacked."""
-    return read_parquet(path)
+    return read_parquet(path, most=ALL_MEMORY)
 
 
 def read_csv_table(path: Path, dialect: CsvDialect) -> pa.Table:

@@ -1,7 +1,8 @@
 """Checkpoints: the state of a market between two rounds, from which a stopped run continues.
 
 A process that waits for a message cannot be stored. So a checkpoint is taken at the end of a round
-when only money is under way. It is one .npz file with arrays and JSON; no code is stored in it.
+when only money is under way. It is one .npz file with arrays and JSON (`checkpoint_file.py`); no
+code is stored in it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from flmarket_sim.errors import FlmarketError, shortened
 from flmarket_sim.eventlog.parquet_log import ADVICE, ParquetLog
 from flmarket_sim.market.bills import Bill
 from flmarket_sim.market.buyer import Buyer
+from flmarket_sim.market.checkpoint_file import read_arrays, write_arrays
 from flmarket_sim.market.mail import Letter, arrivals, failing
 from flmarket_sim.market.messages import Payment
 from flmarket_sim.market.model_keeper import ModelKeeper
@@ -222,12 +224,34 @@ def restore(
         for place, behaviour in enumerate([] if world.cast is None else world.cast.behaviours):
             if isinstance(behaviour, ResumableBehaviour):
                 behaviour.restore(_named(arrays, f"behaviour {place} "))
+        _refuse_unknown(checkpoint, world, buyers, keeper)
         for place, bill in enumerate(facts.bills):
             _expect(world, buyers, bill, *(arrays[f"bill {place} {column}"] for column in BILL))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise FlmarketError(
             f"{where / NAME} is damaged ({type(error).__name__}: {error}); {again}"
         ) from None
+
+
+def _refuse_unknown(
+    checkpoint: Checkpoint, world: World, buyers: Sequence[Buyer], keeper: Checkpoints
+) -> None:
+    """Refuses an array that this market does not remember."""
+    exact = {f"ledger {column}" for column in LEDGER}
+    exact |= {f"models {buyer.index}" for buyer in buyers if keeper.models.keeps(buyer.index)}
+    exact |= {
+        f"bill {place} {name}" for place in range(len(checkpoint.facts.bills)) for name in BILL
+    }
+    begins = [f"learner {buyer.index} " for buyer in buyers if buyer.learner is not None]
+    behaviours = [] if world.cast is None else world.cast.behaviours
+    begins += [
+        f"behaviour {place} "
+        for place, one in enumerate(behaviours)
+        if isinstance(one, ResumableBehaviour)
+    ]
+    for name in checkpoint.arrays:
+        if name not in exact and not name.startswith(tuple(begins)):
+            raise ValueError(f"an array {name!r} that this market does not have")
 
 
 def _named(arrays: Arrays, begin: str) -> Arrays:
@@ -281,16 +305,14 @@ def _expect(
 
 def _write(path: Path, checkpoint: Checkpoint) -> None:
     text = np.frombuffer(checkpoint.facts.model_dump_json().encode(), np.uint8)
-    with path.open("wb") as file:
-        np.savez(file, facts=text, **checkpoint.arrays)  # type: ignore[arg-type]
+    write_arrays(path, {"facts": text} | checkpoint.arrays)
 
 
 def read_checkpoint(folder: Path) -> Checkpoint | None:
     """Reads the checkpoint of a run's directory; None if there is no checkpoint."""
     path = folder / NAME
     try:
-        with np.load(path, allow_pickle=False) as content:
-            arrays = {name: content[name] for name in content.files}
+        arrays = read_arrays(path)
         return Checkpoint(Facts.model_validate_json(arrays.pop("facts").tobytes()), arrays)
     except FileNotFoundError:
         return None

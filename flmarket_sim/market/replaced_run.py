@@ -21,8 +21,8 @@ from flmarket_sim.storage.result_folders import LOCK, alone
 INFO = "run.json"
 UNFINISHED = ("running", "interrupted", "failed")
 OWN_FILES = re.compile(
-    rf"(run\.json|owners\.parquet|ledger\.parquet|{re.escape(checkpoint.NAME)}|{re.escape(LOCK)}"
-    rf"|{re.escape(KEY_FILE)}"
+    r"(run\.json|files\.json|owners\.parquet|ledger\.parquet"
+    rf"|{re.escape(checkpoint.NAME)}|{re.escape(LOCK)}|{re.escape(KEY_FILE)}"
     r"|\.[^/]+\.(tmp|again)|events/(journal-\d+|\.[^/]+\.tmp)"
     rf"|events/kind=({'|'.join(KINDS)})/(part-\d+\.parquet|\.[^/]+\.tmp)"
     r"|models/buyer-\d+/(rounds-\d+\.safetensors|\.[^/]+\.tmp))"

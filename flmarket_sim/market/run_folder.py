@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from filelock import BaseFileLock
 
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.eventlog import ParquetLog, read_run
 from flmarket_sim.eventlog.model_files import read_models
-from flmarket_sim.eventlog.reader import event_parts, read_scenario, refuse_losses
+from flmarket_sim.eventlog.reader import check_parts, event_files, read_scenario
+from flmarket_sim.eventlog.run_files import check_files
+from flmarket_sim.eventlog.run_info import FILES
 from flmarket_sim.eventlog.schema import KINDS, SCHEMA_VERSION
 from flmarket_sim.learning.dataset import OwnFiles, data_source
 from flmarket_sim.market import checkpoint
@@ -40,8 +41,10 @@ from flmarket_sim.plugins.plugin_files import file_plugins, find_again
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import DiskError, disk_error, write_parquet, write_text
 from flmarket_sim.storage.result_folders import LOCK, claim, lock, remove_lock_file
+from flmarket_sim.storage.sealed_files import HASH_LIST, sealed
 
 DATA_FILES = "data_files"  # the key of run.json
+TABLE_FILES = ("owners.parquet", "ledger.parquet")
 
 
 class Findings(NamedTuple):
@@ -220,8 +223,9 @@ class RunFolder:
         """Completes the run: afterwards its directory has results only."""
         write_parquet(self.path / "ledger.parquet", ledger_table(ledger))
         log.close()
+        log.files.add(self.path / "ledger.parquet")
         self.info |= {"outcome": "finished", "log": log.summary()} | _kept(models)
-        self.info |= findings.as_dict()
+        self.info |= findings.as_dict() | {FILES: log.files.sorted()}
         self.info["wall_seconds"] = self._seconds()
         _write_json(self.path / "run.json", self.info)
         self.tidy()
@@ -229,7 +233,8 @@ class RunFolder:
 
     def tidy(self) -> None:
         """Deletes files that only a running simulation needs, or that a kill has left."""
-        for path in (self.path / checkpoint.NAME, *self.path.glob("events/journal-*")):
+        gone = (self.path / checkpoint.NAME, self.path / HASH_LIST)
+        for path in (*gone, *self.path.glob("events/journal-*")):
             path.unlink(missing_ok=True)
         for pattern in (
             ".*.tmp",
@@ -243,17 +248,13 @@ class RunFolder:
         remove_lock_file(self.path / LOCK)  # last: from now on others may write here
 
     def check_whole(self) -> None:
-        """Refuses a finished run that has lost files."""
+        """Refuses a finished run that has lost files, or has other files than it wrote."""
         info = read_run(self.path)
-        for kind in KINDS:
-            try:
-                rows = sum(pq.read_metadata(part).num_rows for part in event_parts(self.path, kind))
-            except (OSError, pa.ArrowException) as error:
-                raise InputError(
-                    f"a part of {kind!r} in {self.path} cannot be read: {error}"
-                ) from None
-            refuse_losses(self.path, info, kind, rows)
-        for name in ("owners.parquet", "ledger.parquet"):
+        for kind, (parts, later) in event_files(self.path, list(KINDS)).items():
+            check_files(self.path, info, parts)
+            check_parts(self.path, info, kind, parts, later)
+        check_files(self.path, info, [self.path / name for name in TABLE_FILES])
+        for name in TABLE_FILES:
             if not (self.path / name).exists():
                 raise InputError(
                     f"{self.path} is finished, but {name} is lost; run the scenario again: the "
@@ -363,4 +364,4 @@ def ledger_table(ledger: Ledger) -> pa.Table:
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
-    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_text(path, json.dumps(sealed(content), indent=2, ensure_ascii=False) + "\n")

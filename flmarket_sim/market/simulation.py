@@ -110,6 +110,8 @@ def _carry_out(
         with threadpool_limits(limits=1, user_api="blas"):  # sums in one order on any machine
             world = build_world(scenario, log, data, 0.0 if start is None else start.facts.time)
             folder.write_owners(world.population, world.cast, scenario.log.records)
+            log.files.add(folder.path / "owners.parquet")
+            log.files.save()
             simulate(world, progress, Checkpoints(log, models, origin(folder.info)), start)
             found = yardsticks(scenario, world.data, world.population, world.notes)
         warnings = run_warnings(scenario, world.population, world.ledger)

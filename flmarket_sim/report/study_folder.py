@@ -12,15 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.report import figures
 from flmarket_sim.scenario.model import Scenario
-from flmarket_sim.storage.atomic_files import write_text
-from flmarket_sim.storage.untrusted_files import read_json, read_parquet, rows_of
+from flmarket_sim.storage.atomic_files import write_table, write_text
+from flmarket_sim.storage.sealed_files import check_file, file_hash, read_sealed, sealed
+from flmarket_sim.storage.untrusted_files import read_parquet, rows_of
 from flmarket_sim.studies.study import Finding, Row
 from flmarket_sim.tables.cells import PLAIN_BELOW, cell_of
+
+FILES = ("rows.parquet", "drawn.parquet", "table.md", "figure.png", "figure.svg")
+AGAIN = "Run the study again into another directory: the same scenario gives the same bytes"
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,31 @@ def read_study(directory: str | Path) -> FinishedStudy:
     """The finished study in a directory."""
     folder = Path(directory)
     try:
-        facts, rows = (
-            read_json(folder / "study.json"),
-            rows_of(folder / "rows.parquet", read_parquet(folder / "rows.parquet")),
-        )
+        facts = read_facts(folder)
+        rows = read_rows(folder, "rows.parquet", facts)
         return FinishedStudy(rows, list(facts["sentences"]), dict(facts["scenario"]))
     except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{folder} is not the directory of a study: {error}") from None
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """The content of study.json."""
+    return read_sealed(folder / "study.json", AGAIN)
+
+
+def read_rows(folder: Path, name: str, facts: dict[str, Any]) -> list[Row]:
+    """The rows of a file of the study; they are those that study.json has a hash of."""
+    check_study_file(folder, name, facts)
+    return rows_of(folder / name, read_parquet(folder / name))
+
+
+def check_study_file(folder: Path, name: str, facts: dict[str, Any]) -> None:
+    """Refuses a file that does not have its hash. Studies of earlier versions have no hashes."""
+    hashes = facts.get("files", {})
+    if not isinstance(hashes, dict):
+        raise InputError(f"{folder / 'study.json'} is damaged: 'files' does not name hashes")
+    if name in hashes:
+        check_file(folder / name, str(hashes[name]), "study.json", AGAIN)
 
 
 def cells_of(rows: list[Row]) -> list[dict[str, str]]:
@@ -94,13 +115,15 @@ def write(finding: Finding, folder: Path, scenario: Scenario) -> None:
         "shown": list(finding.shown_columns()),
     }
     try:
-        pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet", compression="zstd")
+        write_table(pa.Table.from_pylist(rows), folder / "rows.parquet")
         if finding.drawn is not None:
-            pq.write_table(pa.Table.from_pylist(drawn), folder / "drawn.parquet")
+            write_table(pa.Table.from_pylist(drawn), folder / "drawn.parquet")
         (folder / "table.md").write_text(markdown(rows), encoding="utf-8")
         for name in ("figure.png", "figure.svg"):
             figures.draw(drawn, finding.plot, folder / name)
-        text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
+        written = [name for name in FILES if (folder / name).exists()]
+        facts["files"] = {name: file_hash(folder / name) for name in written}
+        text = json.dumps(sealed(facts), indent=2, ensure_ascii=False) + "\n"
         write_text(folder / "study.json", text)
     except OSError as error:
         raise FlmarketError(f"the study cannot be written to {folder}: {error}") from None

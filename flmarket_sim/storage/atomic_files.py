@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -95,7 +96,12 @@ def write_text(path: Path, text: str) -> None:
 
 def write_parquet(path: Path, table: pa.Table) -> None:
     """A Parquet file that appears complete or not at all."""
-    write_whole(path, lambda fresh: pq.write_table(table, fresh, compression="zstd"))
+    write_whole(path, lambda fresh: write_table(table, fresh))
+
+
+def write_table(table: pa.Table, path: Path, **options: Any) -> None:
+    """A Parquet file with a checksum for each page."""
+    pq.write_table(table, path, compression="zstd", write_page_checksum=True, **options)
 
 
 def replace(fresh: Path, path: Path) -> None:

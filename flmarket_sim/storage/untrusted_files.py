@@ -9,20 +9,31 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flmarket_sim.errors import InputError, shortened
+from flmarket_sim.storage.parquet_pages import decoded_bytes
 
 LARGE_MEMORY = 64 * 2**30
+SMALL_FILE, RATIO = 256 * 2**20, 200  # memory of any file of ours, and more for each of its bytes
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file. A missing file raises FileNotFoundError."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return parsed_json(path, path.read_bytes())
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {shortened(str(error))}") from None
+
+
+def parsed_json(path: Path, text: bytes) -> dict[str, Any]:
+    """The object that the bytes of a JSON file stand for."""
+    try:
+        content = json.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} cannot be read: {shortened(str(error))}") from None
     if not isinstance(content, dict):
         raise InputError(f"{path} does not hold an object")
@@ -34,29 +45,51 @@ def fits_memory(needed: int) -> bool:
     return needed <= _memory()
 
 
-def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
+def read_parquet(
+    path: Path, schema: pa.Schema | None = None, known_only: bool = False, most: int | None = None
+) -> pa.Table:
     """The table of a Parquet file. Columns that `schema` names must have its types if they exist.
 
-    (Columns may be missing, since later versions add columns.) A few bytes can stand for more rows
-    than fit into memory, so such a file is refused before it is unpacked.
+    (Columns may be missing, since later versions add columns.) With `known_only`, a column that the
+    schema does not name is refused. Checksums of pages are verified. A few bytes can stand for more
+    values than fit into memory: a file that would take more than `most` bytes is refused before it
+    is unpacked. By default that is what files of ours can take.
     """
+    limit = _limit(path) if most is None else most
     try:
-        file = pq.ParquetFile(path)
-        needed = file.metadata.num_rows * sum(_width(field.type) for field in file.schema_arrow)
-        if needed > _memory():
-            raise InputError(
-                f"{path} would take {needed / 2**30:,.0f} GB of memory: "
-                "it is damaged, or too large for this machine"
-            )
+        file = _opened(path, limit)
+        if schema is not None:
+            check_columns(path, file.schema_arrow, schema, known_only)
+        texts = [field for field in file.schema_arrow if _is_text(field.type)]
+        if texts:  # a text that is there many times is kept once, until its size is known
+            names = [field.name for field in texts]
+            file = pq.ParquetFile(path, page_checksum_verification=True, read_dictionary=names)
         table = file.read()
         table.validate(full=True)
+        for field in texts:
+            table = _spelled_out(path, table, field, limit)
     except FileNotFoundError:
         raise
-    except (OSError, pa.ArrowException, UnicodeDecodeError, OverflowError) as error:
+    except (OSError, pa.ArrowException, ValueError, OverflowError) as error:
         raise InputError(f"{path} cannot be read: {shortened(str(error))}") from None
-    if schema is not None:
-        check_columns(path, table, schema)
     return table
+
+
+def check_parquet(
+    path: Path, schema: pa.Schema, known_only: bool = False, checksums: bool = False
+) -> int:
+    """Refuses what `read_parquet` would refuse, as far as this shows without decoding.
+
+    Returns the number of rows. It is for files that others decode.
+    """
+    try:
+        file = _opened(path, _limit(path), checksums)
+    except FileNotFoundError as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    except (OSError, pa.ArrowException, ValueError, OverflowError) as error:
+        raise InputError(f"{path} cannot be read: {shortened(str(error))}") from None
+    check_columns(path, file.schema_arrow, schema, known_only)
+    return int(file.metadata.num_rows)
 
 
 def rows_of(what: object, table: pa.Table) -> list[dict[str, Any]]:
@@ -75,17 +108,62 @@ def rows_of(what: object, table: pa.Table) -> list[dict[str, Any]]:
     return rows
 
 
-def check_columns(path: Path, table: pa.Table, schema: pa.Schema) -> None:
-    """Refuses a table that has a column twice, or a column of another type than the schema."""
-    names = table.column_names
+def _opened(path: Path, limit: int, checksums: bool = False) -> pq.ParquetFile:
+    """A file that can be decoded within a limit."""
+    file = pq.ParquetFile(path, page_checksum_verification=True)
+    needed = decoded_bytes(path, file.metadata, checksums)
+    if needed > min(limit, _memory()):
+        raise InputError(
+            f"{path} would take {needed / 2**30:,.1f} GB of memory: "
+            "it is damaged, or too large for this machine"
+        )
+    return file
+
+
+def _limit(path: Path) -> int:
+    """The most memory that a file of ours can take, by its size: constant columns are small."""
+    return SMALL_FILE + RATIO * path.stat().st_size
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _spelled_out(path: Path, table: pa.Table, field: pa.Field, limit: int) -> pa.Table:
+    """The table with a column of texts in place of one that has each text once."""
+    place = table.schema.get_field_index(field.name)
+    column = table.column(place)
+    needed = sum(
+        pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
+        for chunk in column.chunks
+    )
+    if needed > limit:
+        raise InputError(
+            f"{path} would take {needed / 2**30:,.1f} GB of memory: column {field.name!r} repeats "
+            "long texts; it is damaged"
+        )
+    return table.set_column(place, field, column.cast(field.type))
+
+
+def check_columns(
+    path: Path, actual: pa.Schema, schema: pa.Schema, known_only: bool = False
+) -> None:
+    """Refuses columns that are there twice, have another type than in `schema`, or are not in it
+    where only known ones are allowed."""
+    names = actual.names
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InputError(f"{path} is damaged: it has column {twice[0]!r} twice")
+    if known_only and (unknown := [name for name in names if name not in schema.names]):
+        raise InputError(
+            f"{path} has a column {shortened(unknown[0])!r}, which this version does not know: it "
+            "is damaged, or a later version wrote it"
+        )
     for field in schema:
-        if field.name in names and not _alike(table.schema.field(field.name).type, field.type):
-            actual = table.schema.field(field.name).type
+        if field.name in names and not _alike(actual.field(field.name).type, field.type):
             raise InputError(
-                f"{path} is damaged: column {field.name!r} is {actual}, not {field.type}"
+                f"{path} is damaged: column {field.name!r} is {actual.field(field.name).type}, "
+                f"not {field.type}"
             )
 
 
@@ -102,11 +180,6 @@ def _alike(actual: pa.DataType, expected: pa.DataType) -> bool:
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _width(kind: pa.DataType) -> int:
-    """The least number of bytes of a value in memory."""
-    return max(1, kind.bit_width // 8) if pa.types.is_primitive(kind) else 4
 
 
 def _memory() -> int:

@@ -6,6 +6,7 @@ SWEEP/
   summary.parquet   a row for each run and buyer, in the order of the plan; the same bytes for any
                     number of workers
   timings.parquet   wall seconds of each run
+  files.json        hashes of summary and timings; sweep.json has a hash of itself
   runs/ID/          event logs, if the sweep keeps them
 """
 
@@ -28,10 +29,22 @@ from flmarket_sim.experiments.store import ADVICE, FileStore, read_results
 from flmarket_sim.market.provenance import same_versions, versions
 from flmarket_sim.storage.atomic_files import disk_error, write_parquet, write_text
 from flmarket_sim.storage.result_folders import claim, give_up
-from flmarket_sim.storage.untrusted_files import read_json, read_parquet
+from flmarket_sim.storage.sealed_files import (
+    HASH_LIST,
+    check_file,
+    file_hash,
+    read_hash_list,
+    read_sealed,
+    sealed,
+    write_hash_list,
+)
+from flmarket_sim.storage.untrusted_files import read_parquet
 from flmarket_sim.sweep.sweep_plan import Axis, Plan, PlannedRun
 
 TASKS = "tasks.jsonl"
+TABLES = ("summary.parquet", "timings.parquet")
+CONTINUE = "The same `flmarket sweep` again writes it anew from tasks.jsonl"
+DO_AGAIN = "Run the sweep again into another directory"
 ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
 OUTCOME = (
     ("buyer", pa.string()),
@@ -114,8 +127,11 @@ class SweepFolder:
             if ends and run.scenario is not None:
                 timings.append({"run": run.id, "seconds": seconds})
         table = pa.Table.from_pylist(rows, self._schema(names))
+        (self.path / HASH_LIST).unlink(missing_ok=True)  # a kill leaves no wrong hashes
         _write(self.path / "summary.parquet", table)
         _write(self.path / "timings.parquet", pa.Table.from_pylist(timings, TIMINGS))
+        with _disk_errors(self.path):
+            write_hash_list(self.path, {name: file_hash(self.path / name) for name in TABLES})
         return table
 
     def _ends(self, run: PlannedRun, failure: Failure | None) -> tuple[list[Row], float | None]:
@@ -157,7 +173,7 @@ class SweepFolder:
             "scenario": plan.base,
             "file": plan.text,
         }
-        text = json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n"
+        text = json.dumps(sealed(content), indent=2, ensure_ascii=False, default=str) + "\n"
         with _disk_errors(self.path):
             write_text(self.path / "sweep.json", text)
 
@@ -190,6 +206,9 @@ def read_sweep(directory: str | Path) -> pa.Table:
     """The summary of a sweep: a row for each run and buyer, with a column for each axis."""
     read_sweep_json(Path(directory))
     path = Path(directory) / "summary.parquet"
+    hashes = read_hash_list(Path(directory), CONTINUE) or {}
+    if path.name in hashes:
+        check_file(path, hashes[path.name], HASH_LIST, CONTINUE)
     try:
         return read_parquet(path, pa.schema([("run", pa.string()), ("seed", pa.int64()), *OUTCOME]))
     except FileNotFoundError:
@@ -202,7 +221,7 @@ def read_sweep(directory: str | Path) -> pa.Table:
 def read_sweep_json(directory: Path) -> dict[str, Any]:
     """The content of sweep.json."""
     try:
-        return read_json(directory / "sweep.json")
+        return read_sealed(directory / "sweep.json", DO_AGAIN)
     except FileNotFoundError:
         raise InputError(
             f"{directory} is not the directory of a sweep: it has no sweep.json"

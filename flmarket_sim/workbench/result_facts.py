@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flmarket_sim.errors import InputError
-from flmarket_sim.eventlog.reader import event_parts
-from flmarket_sim.storage.untrusted_files import read_json
+from flmarket_sim.eventlog.reader import read_events
+from flmarket_sim.storage.sealed_files import read_sealed
 from flmarket_sim.workbench.run_tail import RunTail
 
 LARGEST = 8_000_000  # bytes of a run.json that is read for the list
@@ -51,7 +51,7 @@ def facts_of(path: Path, kind: str) -> Facts:
         mark = marked_file(path, kind)
         if mark.name == "tasks.jsonl" or mark.stat().st_size > LARGEST:
             return facts
-        content = read_json(mark)
+        content = read_sealed(mark, "")
     except (OSError, InputError):
         return facts | {"problem": "cannot be read"}
     scenario = content.get("scenario")
@@ -122,17 +122,13 @@ def totals_of(path: Path, finished: bool) -> Facts:
         rows = RunTail(path).fresh().rounds
         measured = [row["accuracy"] for row in rows if row.get("accuracy") is not None]
         return _totals(len(rows), math.fsum(row["spent"] for row in rows), measured[-1:])
-    rounds, spent, accuracy = 0, 0.0, list[float]()
-    for part in event_parts(path, "round"):
-        try:
-            table = pq.ParquetFile(part).read(columns=["spent", "accuracy"])
-        except (OSError, pa.ArrowException):
-            return {"problem": "cannot be read"}
-        rounds += len(table)
-        spent += pc.sum(table.column("spent")).as_py() or 0.0
+    try:
+        table = read_events(path, "round")
+        spent = pc.sum(table.column("spent")).as_py() or 0.0
         measured = table.column("accuracy").drop_null()
-        accuracy = [measured[-1].as_py()] if len(measured) else accuracy
-    return _totals(rounds, spent, accuracy)
+    except (InputError, KeyError):
+        return {"problem": "cannot be read"}
+    return _totals(len(table), spent, [measured[-1].as_py()] if len(measured) else [])
 
 
 def _totals(rounds: int, spent: float, accuracy: list[float]) -> Facts:
@@ -141,7 +137,7 @@ def _totals(rounds: int, spent: float, accuracy: list[float]) -> Facts:
 
 def _stored(path: Path) -> Any:
     try:
-        return read_json(path / "run.json").get("outcome")
+        return read_sealed(path / "run.json", "").get("outcome")
     except (OSError, InputError):
         return "failed"
 

@@ -18,6 +18,7 @@ from flmarket_sim.eventlog.schema import (
 )
 from flmarket_sim.scenario.scenario_file import build_scenario
 from flmarket_sim.storage.atomic_files import disk_error
+from tests.support.sealed_json import without_hashes
 
 
 def fill(log, rounds=20):
@@ -149,6 +150,9 @@ def test_reading_what_is_not_there_is_explained(tmp_path, market):
         fm.sql(path, "select nothing from nowhere")
     part = next((path / "events" / "kind=bid").iterdir())
     part.write_bytes(part.read_bytes()[:100])
+    with pytest.raises(InputError, match=f"{part.name} is damaged"):
+        fm.read_events(path, "bid")
+    without_hashes(path)
     with pytest.raises(InputError, match="cannot be read"):
         fm.read_events(path, "bid")
 
@@ -181,6 +185,7 @@ def test_tables_of_owners_with_other_columns_are_refused(tmp_path, name):
     )
     run = fm.run(scenario, tmp_path / "run").path
     file, read = run / f"{name}.parquet", getattr(fm, f"read_{name}")
+    without_hashes(run)
     whole = pq.read_table(file)
     twice = whole.rename_columns([whole.column_names[1], *whole.column_names[1:]])
     for damaged, words in ((whole.drop_columns(["owner"]), "no column 'owner'"), (twice, "twice")):

@@ -1,7 +1,5 @@
 """Reading kept models: what is asked for in a wrong way, lost or damaged is named."""
 
-import json
-
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save
@@ -9,6 +7,7 @@ from safetensors.numpy import load_file, save
 import flmarket_sim as fm
 from flmarket_sim.errors import InputError
 from flmarket_sim.scenario.scenario_file import build_scenario
+from tests.support.sealed_json import write_sealed
 
 TABLES = {
     "rounds": 2,
@@ -97,7 +96,7 @@ def test_lost_and_damaged_files_are_named(run):
 def test_a_file_that_is_no_model_is_refused_where_no_hash_protects_it(run, content):
     info = run.info
     del info["models"]
-    (run.path / "run.json").write_text(json.dumps(info | {"outcome": "running"}))
+    write_sealed(run.path / "run.json", info | {"outcome": "running"})
     file_of(run, 1).write_bytes(content)
     with pytest.raises(InputError, match=r"rounds-00001\.safetensors does not hold a model"):
         run.model(rounds=1)
@@ -105,6 +104,6 @@ def test_a_file_that_is_no_model_is_refused_where_no_hash_protects_it(run, conte
 
 @pytest.mark.parametrize("models", [3, {"buyer": 3}, {"buyer": {"x": "y"}}, []])
 def test_wrong_hashes_in_run_json_are_refused(run, models):
-    (run.path / "run.json").write_text(json.dumps(run.info | {"models": models}))
-    with pytest.raises(InputError, match="'models' does not name hashes"):
+    write_sealed(run.path / "run.json", run.info | {"models": models})
+    with pytest.raises(InputError, match=r"run\.json is damaged: 'models"):
         run.model()

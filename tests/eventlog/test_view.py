@@ -22,6 +22,7 @@ from flmarket_sim.report.html import sources
 from flmarket_sim.scenario.scenario_file import load_scenario
 from tests.support.command_line import flmarket, json_output
 from tests.support.paths import ROOT
+from tests.support.sealed_json import without_hashes
 
 VIEWERS = {
     "broker": -1,
@@ -151,7 +152,8 @@ def test_a_view_has_no_seed_no_hash_and_no_true_type_of_others(unreliable, views
         text = (views / who / "run.json").read_text()
         for secret in (
             "seed",
-            "sha256",
+            '"sha256"',
+            "scenario_sha256",
             "wall_seconds",
             "behaviours",
             "lifetime",
@@ -280,6 +282,9 @@ def test_a_part_with_other_columns_is_refused_and_huge_numbers_cost_nothing(
         kind = pa.string() if values == ["x"] else table.schema.field(place).type
         changed = table.set_column(place, column, pa.array(values * len(table), kind))
     pq.write_table(changed, part)
+    with pytest.raises(InputError, match=f"{part.name} is damaged"):
+        write_view(tmp_path / "run", "broker", tmp_path / "view")
+    without_hashes(tmp_path / "run")
     if values == [2**64 - 1]:
         write_view(tmp_path / "run", "broker", tmp_path / "view")
     else:
@@ -328,7 +333,7 @@ def test_wrong_participants_and_places_are_refused(unreliable, views, tmp_path):
     damaged = tmp_path / "damaged"
     damaged.mkdir()
     (damaged / "run.json").write_text('{"scenario": {"buyers": 3}}')
-    with pytest.raises(InputError, match="does not describe a run"):
+    with pytest.raises(InputError, match=r"run.json is damaged: 'scenario.buyers'"):
         write_view(damaged, "broker", tmp_path / "x")
     assert not (tmp_path / "x").exists()
 
@@ -336,6 +341,7 @@ def test_wrong_participants_and_places_are_refused(unreliable, views, tmp_path):
 def test_a_part_that_is_no_log_is_refused(unreliable, tmp_path):
     (tmp_path / "run/events/kind=bid").mkdir(parents=True)
     (tmp_path / "run/run.json").write_text((unreliable / "run.json").read_text())
+    without_hashes(tmp_path / "run")
     pq.write_table(pa.table({"seq": [1]}), tmp_path / "run/events/kind=bid/part-00000.parquet")
     with pytest.raises(InputError, match="is damaged: column 'seq' is int64"):
         write_view(tmp_path / "run", "broker", tmp_path / "x")

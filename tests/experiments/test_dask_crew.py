@@ -17,6 +17,7 @@ from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.experiments import dask_places
 from flmarket_sim.experiments.packed_folder import pack, unpack
 from flmarket_sim.experiments.worker_processes import Processes
+from flmarket_sim.storage.sealed_files import SEAL
 from flmarket_sim.sweep.sweep_plan import parse_sweep
 from flmarket_sim.sweep.sweep_runs import run_sweep
 from tests.support.command_line import flmarket
@@ -167,7 +168,9 @@ def same_logs(one, other):
     for name in names:
         ours, theirs = (one / name).read_bytes(), (other / name).read_bytes()
         if name.endswith("run.json"):
-            ours, theirs = ({**json.loads(text), "wall_seconds": 0} for text in (ours, theirs))
+            ours, theirs = (
+                {**json.loads(text), "wall_seconds": 0, SEAL: 0} for text in (ours, theirs)
+            )
         assert ours == theirs, name
     return len(names)
 

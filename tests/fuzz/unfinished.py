@@ -16,7 +16,7 @@ import pyarrow as pa
 
 import flmarket_sim as fm
 from flmarket_sim.eventlog import parquet_log
-from flmarket_sim.eventlog.journal import HEAD, MAGIC
+from flmarket_sim.eventlog.journal import CHECKED, HEAD, MAGIC, packed, payload_at
 from flmarket_sim.eventlog.schema import KINDS
 from flmarket_sim.market import checkpoint
 from flmarket_sim.scenario.scenario_file import build_scenario
@@ -113,9 +113,9 @@ def damaged_journal(content: bytes, rng: random.Random) -> bytes:
     """Groups with the right checksum, of streams or a first line that are wrong."""
     groups, place = [], 0
     while place < len(content):
-        _, length, _ = HEAD.unpack_from(content, place)
-        groups.append(content[place + HEAD.size : place + HEAD.size + length])
-        place += HEAD.size + length
+        payload = bytes(payload_at(memoryview(content), place))
+        groups.append(payload)
+        place += len(packed(payload))
     at = rng.randrange(len(groups))
     line, _, streams = groups[at].partition(b"\n")
     said = json.loads(line)
@@ -150,7 +150,8 @@ def _other_stream(said: dict[str, Any], streams: bytes, rng: random.Random) -> b
 def _packed(group: bytes, rng: random.Random) -> bytes:
     length = len(group) if rng.random() < 0.97 else rng.choice([0, 1, 2**32, 2**63])
     try:
-        return HEAD.pack(MAGIC, length, zlib.crc32(group)) + group
+        head = HEAD.pack(MAGIC, length, zlib.crc32(group))
+        return head + CHECKED.pack(zlib.crc32(head)) + group
     except struct.error:
         return group
 

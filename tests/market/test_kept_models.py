@@ -1,6 +1,5 @@
 """Which models a run keeps, and that stops and damage lose none of them."""
 
-import json
 import shutil
 
 import numpy as np
@@ -15,6 +14,7 @@ from flmarket_sim.market.simulation import rounds_only
 from flmarket_sim.scenario.scenario_file import build_scenario, parse_scenario
 from flmarket_sim.storage import atomic_files
 from tests.support.command_line import flmarket
+from tests.support.sealed_json import write_sealed
 
 SMALL = {
     "rounds": 7,
@@ -106,7 +106,7 @@ def test_an_unfinished_run_shows_the_models_that_it_has(tmp_path, often):
     info = fm.read_run(tmp_path / "run")
     assert list(info["models"]["buyer"]) == ["0", "1", "2", "3", "4"]
     del info["models"]  # as in a run that is going on, or was killed
-    (tmp_path / "run/run.json").write_text(json.dumps(info | {"outcome": "running"}))
+    write_sealed(tmp_path / "run/run.json", info | {"outcome": "running"})
     assert [model.rounds for model in fm.read_models(tmp_path / "run")] == [0, 1, 2, 3, 4]
 
 

@@ -20,6 +20,7 @@ from flmarket_sim.eventlog import KINDS, parquet_log
 from flmarket_sim.market import checkpoint
 from flmarket_sim.scenario.scenario_file import build_scenario
 from tests.support.command_line import flmarket
+from tests.support.sealed_json import write_sealed
 
 SMALL = {
     "rounds": 12,
@@ -139,13 +140,13 @@ def test_what_cannot_be_resumed_is_refused_with_what_to_do(tmp_path, often):
         ({"scenario": info["scenario"] | {"rounds": "many"}}, "rounds"),
         ({"versions": None}, "versions"),
     ):
-        (out / "run.json").write_text(json.dumps(info | wrong))
+        write_sealed(out / "run.json", info | wrong)
         with pytest.raises(InputError, match=message):
             fm.resume(out)
     (out / "run.json").write_text("{}")
     with pytest.raises(InputError, match="does not describe a run"):
         fm.resume(out)
-    (out / "run.json").write_text(json.dumps(info))
+    write_sealed(out / "run.json", info)
     fm.resume(out)
     assert fingerprint(out) == before
 
@@ -346,7 +347,7 @@ def test_a_finished_run_whose_files_are_lost_is_not_called_whole(tmp_path):
         with pytest.raises(InputError, match="lost"):
             fm.resume(tmp_path / "run")
         if "kind" in lost:
-            with pytest.raises(InputError, match="lost or damaged"):
+            with pytest.raises(InputError, match=r"is lost: run\.json names it"):
                 fm.read_events(tmp_path / "run", "bid")
         (tmp_path / "run" / lost).write_bytes(kept)
     assert fm.resume(tmp_path / "run").info["outcome"] == "finished"

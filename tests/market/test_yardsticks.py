@@ -9,6 +9,7 @@ from flmarket_sim.eventlog.totals import YARDSTICKS
 from flmarket_sim.market import yardsticks
 from flmarket_sim.market.simulation import accuracy_yardsticks
 from flmarket_sim.scenario.scenario_file import build_scenario
+from tests.support.sealed_json import write_sealed
 
 MARKET = {
     "rounds": 6,
@@ -142,7 +143,7 @@ def test_runs_of_earlier_versions_have_none(tmp_path):
     for key in ("yardsticks", "warnings"):
         info.pop(key, None)
     del info["scenario"]["log"]["ceiling"]
-    (run.path / "run.json").write_text(json.dumps(info))
+    write_sealed(run.path / "run.json", info)
     assert totals(run)["buyer"]["noiseless_accuracy"] is None
     assert run.summary()["warnings"] == []
     assert run.scenario.digest() == info["scenario_sha256"]

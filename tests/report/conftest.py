@@ -15,6 +15,7 @@ from flmarket_sim.scenario.scenario_file import load_scenario
 from flmarket_sim.strategy.probe_file import write_probe
 from flmarket_sim.studies.study import Finding, Plot
 from tests.support.paths import ROOT
+from tests.support.sealed_json import write_sealed
 
 EVIL = "<script>alert(1)</script>"
 
@@ -54,7 +55,7 @@ def evil(quickstart, results):
         "description": "<!--<b>bold</script><img src=x onerror=alert(2)>",
     }
     info["versions"] |= {EVIL: EVIL}
-    (folder / "run.json").write_text(json.dumps(info))
+    write_sealed(folder / "run.json", info)
     rounds = fm.read_events(folder, "round")
     names = pa.array([EVIL, "</script><img src=x onerror=alert(2)>"] * rounds.num_rows)[
         : rounds.num_rows

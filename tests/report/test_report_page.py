@@ -18,6 +18,7 @@ from flmarket_sim.eventlog import read_ledger
 from flmarket_sim.report.html import page, plotly_library, sources
 from flmarket_sim.report.html.parts import POINTS, evenly
 from tests.support.paths import ROOT
+from tests.support.sealed_json import write_sealed
 
 from .conftest import EVIL, run_of, sweep_in
 from .page_data import chart, data_of, table
@@ -196,7 +197,7 @@ def test_other_budgets_buyers_or_delays_are_another_world(
             )
             place |= change
         for name, info in zip(("one", "two"), infos, strict=True):
-            (tmp_path / name / "run.json").write_text(json.dumps(info))
+            write_sealed(tmp_path / name / "run.json", info)
         tables = data_of(page.make([tmp_path / "one", tmp_path / "two"]))["tables"]
         assert any(one["id"] == "paired-run" for one in tables) is not changed
 
@@ -279,7 +280,7 @@ def test_hostile_names_stay_names_in_every_place(
     info |= {"outcome": "failed", "error": attack, "seed": attack}
     info["scenario"]["auction"] = {"name": attack, attack: attack}
     info["scenario"]["owners"]["behaviours"] = [{"name": attack, "share": attack}]
-    (lies / "run.json").write_text(json.dumps(info))
+    write_sealed(lies / "run.json", info)
     for part in (lies / "events").glob("kind=*/part-*.parquet"):
         rows = pq.ParquetFile(part).read()
         for column in {"buyer", "behaviour"} & set(rows.column_names):
@@ -339,7 +340,7 @@ def test_an_interrupted_run_is_shown_up_to_where_it_is(quickstart, tmp_path):
     shutil.copytree(quickstart, broken)
     (broken / "ledger.parquet").unlink()
     info = fm.read_run(broken) | {"outcome": "interrupted", "error": "KeyboardInterrupt: "}
-    (broken / "run.json").write_text(json.dumps(info))
+    write_sealed(broken / "run.json", info)
     data, whole = data_of(page.make([broken])), data_of(page.make([quickstart]))
     assert data["notices"][0] == "This run was interrupted; 5 complete rounds are shown."
     sold = [[p[1] for p in chart(one, "privacy")["series"][0]["points"]] for one in (data, whole)]
@@ -347,7 +348,7 @@ def test_an_interrupted_run_is_shown_up_to_where_it_is(quickstart, tmp_path):
 
 
 def test_a_run_that_was_killed_before_its_first_round_says_so(quickstart, tmp_path):
-    (tmp_path / "run.json").write_text(json.dumps(fm.read_run(quickstart) | {"outcome": "running"}))
+    write_sealed(tmp_path / "run.json", fm.read_run(quickstart) | {"outcome": "running"})
     data = data_of(page.make([tmp_path]))
     assert "not one round" in data["notices"][0] and data["charts"] == []
 

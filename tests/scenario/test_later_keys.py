@@ -11,6 +11,7 @@ from flmarket_sim.scenario.later_keys import LATER_KEYS, as_it_was_meant, withou
 from flmarket_sim.scenario.model import without_nulls
 from flmarket_sim.scenario.scenario_file import build_scenario, load_scenario
 from tests.support.paths import ROOT
+from tests.support.sealed_json import write_sealed
 
 PAPERS = {"perturbation": {"name": "laplace"}, "aggregation": {"error": "coordinate"}}
 SMALL = {"rounds": 1, "data": {"name": "synthetic"}, "model": {"name": "none"}}
@@ -54,7 +55,7 @@ def test_an_older_run_is_read_as_it_was_meant(tmp_path):
     run = fm.run(build_scenario(SMALL | PAPERS), tmp_path / "run").path
     info = json.loads((run / "run.json").read_text())
     info["scenario"] = without_later_keys(info["scenario"])
-    (run / "run.json").write_text(json.dumps(info))
+    write_sealed(run / "run.json", info)
     scenario = read_scenario(run)
     assert scenario.perturbation.name == "laplace" and scenario.aggregation.error == "coordinate"
 

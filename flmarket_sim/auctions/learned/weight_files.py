@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import warnings
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from flmarket_sim.auctions.learned.price_table import PriceTable
 from flmarket_sim.auctions.learned.regime import kappa_of, kappas_of
 from flmarket_sim.errors import InputError, shortened
 from flmarket_sim.storage.atomic_files import write_whole
+from flmarket_sim.storage.sealed_tensors import checked_facts, sealed_metadata
 
 SHIPPED = Path(__file__).with_name("weights")
 FORMAT = "1"
@@ -80,16 +80,17 @@ def save(path: Path, learned: Learned) -> None:
         "deterministic": learned.deterministic,
     } | learned.facts
     tensors = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
-    metadata = {"flmarket": json.dumps(facts, sort_keys=True)}
+    metadata = sealed_metadata(facts, _arrays(tensors))
     write_whole(path, lambda fresh: save_file(tensors, fresh, metadata=metadata))
 
 
 def load_safetensors(path: Path) -> Learned:
     try:
         with safe_open(path, framework="pt") as file:
-            facts = json.loads((file.metadata() or {})["flmarket"])
+            metadata = file.metadata() or {}
             names = file.keys()
             state = {name: file.get_tensor(name) for name in names}
+        facts = checked_facts(metadata, _arrays(state))
         low, high = kappas_of(facts)
         if not all(math.isfinite(k) and k > 0 for k in (kappa_of(facts), low, high)) or low > high:
             raise ValueError("kappas must be finite and positive, the lowest first")
@@ -111,6 +112,10 @@ def load_safetensors(path: Path) -> Learned:
         raise InputError(
             f"{path} does not hold the weights of a learned auction: {shortened(str(error))}"
         ) from None
+
+
+def _arrays(state: dict[str, torch.Tensor]) -> dict[str, Any]:
+    return {name: tensor.detach().numpy() for name, tensor in state.items()}
 
 
 def load_pt(path: Path) -> Learned:

@@ -7,22 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from flmarket_sim.errors import InputError
+from flmarket_sim.report import study_folder
 from flmarket_sim.report.html import from_plot
 from flmarket_sim.report.html.generic import chart, is_number
 from flmarket_sim.report.html.parts import ROWS, Chart, Source, Table, evenly, flattened, sampled
 from flmarket_sim.statistics import Estimate
-from flmarket_sim.storage import untrusted_files
 
 NOTE = "Bars and bands: 95 %."
 
 
 def read(path: Path) -> Source:
-    facts = read_json(path / "study.json")
-    rows = read_rows(path / "rows.parquet")
+    facts = study_folder.read_facts(path)
+    rows = read_rows(path, "rows.parquet", facts)
     scenario = facts.get("scenario", {})
     estimates = [name for name in rows[0] if f"{name}_low" in rows[0]] if rows else []
     drawn_file = path / "drawn.parquet"
-    drawn = read_rows(drawn_file) if drawn_file.exists() else rows
+    has_drawn = drawn_file.exists() or drawn_file.name in facts.get("files", {})
+    drawn = read_rows(path, drawn_file.name, facts) if has_drawn else rows
+    study_folder.check_study_file(path, "figure.svg", facts)
     plot = from_plot.read_plot(facts, drawn)
     figures = from_plot.charts(drawn, plot, NOTE) if plot else []
     figures += _other_figures(rows, [name for name in estimates if not plot or name != plot.y])
@@ -108,16 +110,8 @@ def _picture(path: Path) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode()
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_rows(path: Path, name: str, facts: dict[str, Any]) -> list[dict[str, Any]]:
     try:
-        return untrusted_files.read_json(path)
+        return study_folder.read_rows(path, name, facts)
     except FileNotFoundError as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    try:
-        rows = untrusted_files.rows_of(path, untrusted_files.read_parquet(path))
-    except FileNotFoundError as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
-    return rows
+        raise InputError(f"{path / name} cannot be read: {error}") from None

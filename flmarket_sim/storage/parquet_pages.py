@@ -1,0 +1,148 @@
+"""The pages of a Parquet file, as their headers say: how much memory decoding them can take.
+
+A few bytes of a page can stand for a thousand million values, and what the file's footer says about
+sizes is not binding. The headers of the pages are: a decoder makes as many values as they say. So
+they are added up before anything is decoded. A header is a struct in Thrift's compact protocol:
+
+    1 type   2 uncompressed size   3 compressed size   4 CRC-32   5, 7, 8 {1 number of values, ...}
+"""
+
+from __future__ import annotations
+
+import mmap
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+
+SIZE, STORED_SIZE, CHECKSUM = 2, 3, 4  # fields of a header
+DATA, DICTIONARY, DATA_V2 = 5, 7, 8  # structs that begin with the number of values
+VALUES = 1
+TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
+NESTING = 16
+HEADER, LARGEST_HEADER = 200, 2**24  # bytes: nearly all are within the first
+VALUE_BYTES = 16  # of a value in memory, with its levels; texts and dictionaries are in the sizes
+
+
+class Page(NamedTuple):
+    """A page: its size once decompressed, its number of values, where it is, and its checksum."""
+
+    size: int
+    values: int
+    start: int
+    end: int
+    checksum: int | None
+
+
+class DamagedPageError(ValueError):
+    """The bytes where a page should be are none."""
+
+
+def decoded_bytes(path: Path, metadata: pq.FileMetaData, checksums: bool = False) -> int:
+    """The most memory that the columns of a file can take. With `checksums`, pages are checked."""
+    if not metadata.num_row_groups:
+        return 0
+    total = 0
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        for group in range(metadata.num_row_groups):
+            for number in range(metadata.num_columns):
+                chunk = metadata.row_group(group).column(number)
+                for page in pages_of(content, chunk):
+                    total += page.size + page.values * VALUE_BYTES
+                    if checksums and page.checksum is not None:
+                        _check(content, page, chunk.path_in_schema)
+    return total
+
+
+def pages_of(content: Any, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:
+    """The pages of a column chunk, as a decoder meets them."""
+    place = chunk.data_page_offset
+    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < place:
+        place = chunk.dictionary_page_offset
+    end = place + chunk.total_compressed_size
+    if not 0 <= place <= end <= len(content):
+        raise DamagedPageError(f"column {chunk.path_in_schema!r} would lie outside of the file")
+    while place < end:
+        page = _page(content, place)
+        if page.end > end:
+            raise DamagedPageError(f"a page of column {chunk.path_in_schema!r} is cut off")
+        yield page
+        place = page.end
+
+
+def _check(content: Any, page: Page, column: str) -> None:
+    if zlib.crc32(content[page.start : page.end]) != page.checksum:
+        raise DamagedPageError(f"a page of column {column!r} does not have its checksum")
+
+
+def _page(content: Any, place: int) -> Page:
+    fields, start = _header(content, place)
+    structs = [fields[kind] for kind in (DATA, DICTIONARY, DATA_V2) if kind in fields]
+    counts = [one.get(VALUES, -1) if isinstance(one, dict) else -1 for one in structs]
+    size, stored = fields.get(SIZE, -1), fields.get(STORED_SIZE, -1)
+    if not all(isinstance(number, int) and number >= 0 for number in (size, stored, *counts)):
+        raise DamagedPageError("a page has no size or a negative one")
+    checksum = fields.get(CHECKSUM)
+    return Page(
+        size, sum(counts), start, start + stored, None if checksum is None else checksum % 2**32
+    )
+
+
+def _header(content: Any, place: int) -> tuple[dict[int, Any], int]:
+    """The fields of a header, and where it ends."""
+    for length in (HEADER, LARGEST_HEADER):
+        try:
+            fields, end = _struct(content[place : place + length], 0, 0)
+        except IndexError:
+            continue
+        return fields, place + end
+    raise DamagedPageError("the header of a page is cut off")
+
+
+def _struct(content: bytes, place: int, depth: int) -> tuple[dict[int, Any], int]:
+    """The fields of a struct by number, and where it ends. Only numbers and structs are kept."""
+    if depth > NESTING:
+        raise DamagedPageError("a header is nested too deeply")
+    fields: dict[int, Any] = {}
+    number = 0
+    while head := content[place]:
+        place += 1
+        kind, step = head & 15, head >> 4
+        if step:
+            number += step
+        else:
+            raw, place = _varint(content, place)
+            number = (raw >> 1) ^ -(raw & 1)
+        fields[number], place = _value(content, place, kind, depth)
+    return fields, place + 1
+
+
+def _value(content: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
+    if kind in (I16, I32, I64):
+        raw, place = _varint(content, place)
+        return (raw >> 1) ^ -(raw & 1), place
+    if kind in (TRUE, FALSE):
+        return kind == TRUE, place
+    if kind == STRUCT:
+        return _struct(content, place, depth + 1)
+    if kind == BINARY:
+        length, place = _varint(content, place)
+        return None, place + length
+    if kind in (BYTE, DOUBLE):
+        return None, place + (1 if kind == BYTE else 8)
+    raise DamagedPageError(f"the header of a page has a field of kind {kind}")
+
+
+def _varint(content: bytes, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = content[place]
+        place += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, place
+        shift += 7
+        if shift > 63:
+            raise DamagedPageError("a number in the header of a page has no end")

@@ -1,13 +1,14 @@
-"""`python -m benchmarks.attack damage`: attacks that anybody can repeat."""
+"""`python -m benchmarks.attack damage|markets`: attacks that anybody can repeat."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from importlib import import_module
 
 from .outcome import Outcome, shown_progress
 
-COUNTS = {"damage": 2000}
+COUNTS = {"damage": 2000, "markets": 100_000}
 
 
 def main() -> None:
@@ -31,10 +32,9 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def perform(options: argparse.Namespace) -> Outcome:
-    from . import damage
-
+    attack = import_module(f"benchmarks.attack.{options.attack}")
     progress = shown_progress(options.attack)
-    return damage.attack(options.count, options.seed, options.workers, progress, options.only)
+    return attack.attack(options.count, options.seed, options.workers, progress, options.only)
 
 
 if __name__ == "__main__":

@@ -53,10 +53,10 @@ class MarketTrials:
 
     def __call__(self, index: int) -> Found:
         rng = np.random.default_rng([self.seed, index])
-        markets = draw(rng, self.batch)
         found: list[Told] = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            markets = draw(rng, self.batch)
             for auction in self.auctions:
                 found += self._of_auction(auction, markets, rng)
             loss, size = _sales(markets, rng)

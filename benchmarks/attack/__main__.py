@@ -1,4 +1,4 @@
-"""`python -m benchmarks.attack damage|markets|load`: attacks that anybody can repeat.
+"""`python -m benchmarks.attack damage|faults|markets|load`: attacks that anybody can repeat.
 
 The exit code is 1 if anything bad was found; every sort of failure comes with the command that
 repeats it alone.
@@ -15,6 +15,7 @@ from .outcome import Outcome, shown_progress
 
 ATTACKS = {  # name: how many trials, and what a trial is
     "damage": (2000, "a result is damaged, and every reader reads it"),
+    "faults": (1000, "the disk fails at one file operation of a run, sweep, study or training"),
     "markets": (100_000, "a market of extreme numbers meets every auction and rule"),
 }
 

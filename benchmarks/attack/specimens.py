@@ -83,10 +83,10 @@ def specimens(root: Path) -> list[Specimen]:
 def make(name: str, folder: Path, seed: int) -> None:
     if name in RUNS:
         scenario, changes = RUNS[name]
-        with _often():
+        with often():
             fm.run(scenario, folder, seed=seed, **SMALL, **changes)
     elif name == KILLED:
-        with _often():
+        with often():
             _killed(folder, 3, lambda at, progress: fm.run(killed_market(seed), at, progress))
     elif name == "sweep":
         fm.run_sweep(sweep_plan(seed), folder, crew=ThisProcess())
@@ -145,7 +145,7 @@ def _silent(done: int, total: int) -> None:
 
 
 @contextmanager
-def _often() -> Iterator[None]:
+def often() -> Iterator[None]:
     """Parts, journal and checkpoints are written after nearly every round."""
     before = (
         parquet_log.EVENTS_PER_PART,

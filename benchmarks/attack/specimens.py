@@ -31,10 +31,10 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {  # name: a shipped scenario, and
 KILLED = "killed run"
 SWEEPS = ("sweep", "stopped sweep")
 STUDIES = ("study", "stopped study")
-WEIGHTS = {  # mechanism: the shipped weights that are copied, and those of the twin
+WEIGHTS = {  # mechanism: the shipped weights that are copied, and the twin's, of another mechanism
     "dm-regretnet": ("general.dm-regretnet", "general.m-regretnet"),
     "seq-price": ("general.seq-price", "general.dm-regretnet"),
-    "record-price": ("paper-all.record-price", "paper-part.record-price"),
+    "record-price": ("paper-all.record-price", "general.seq-price"),
 }
 EVENTS_PER_PART = 120  # so that a run has several parts
 TWIN_SEED = 99

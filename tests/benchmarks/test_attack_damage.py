@@ -4,12 +4,12 @@ import random
 from functools import partial
 
 import pytest
+from safetensors.numpy import load
 
 from benchmarks.attack import damage, damages, specimens, watched
 from benchmarks.attack.damages import Damage
 from benchmarks.attack.digests import chain, digest
 from flmarket_sim.errors import InputError
-from flmarket_sim.eventlog import model_files
 from tests.benchmarks import doomed_trials
 
 
@@ -21,28 +21,41 @@ def root(tmp_path_factory):
 
 
 @pytest.fixture
-def kept_models(root, tmp_path):
-    """A run with kept models, what its readers say of it, and a bit flipped in a model."""
+def judged(root, tmp_path):
+    """The verdict on a reader of a run with kept models after a bit of a model has flipped."""
     (specimen,) = specimens.specimens(root)
-    readers = {"models": damage.readers_of("run")["models"]}
     subject = tmp_path / "subject"
-    before = damage.baseline(specimen, subject, readers)
-    model = next(path for path in damages.files_in(subject) if path.suffix == ".safetensors")
-    content = bytearray(model.read_bytes())
-    content[-1] ^= 1
-    model.write_bytes(content)
-    done = Damage("one bit flipped", [model])
-    return lambda readers=readers: damage.judge("run", subject, done, before, readers)
+
+    def judge(reader, before=None):
+        readers = {"models": reader}
+        known = {"models": before} if before else damage.baseline(specimen, subject, readers)
+        damage.renew(specimen, subject)
+        model = next(path for path in damages.files_in(subject) if path.suffix == ".safetensors")
+        content = bytearray(model.read_bytes())
+        content[-1] ^= 1
+        model.write_bytes(content)
+        done = Damage("one bit flipped", [model])
+        return damage.judge("run", subject, done, known, readers)[0].verdict
+
+    return judge
 
 
-def test_a_damage_that_a_reader_names_is_refused(kept_models):
-    assert [one.verdict for one in kept_models()] == [damage.REFUSED]
+def unchecked(run):
+    """Kept models as a reader sees them who compares nothing with a hash."""
+    found = [path for path in damages.files_in(run) if path.suffix == ".safetensors"]
+    return [load(path.read_bytes()) for path in found]
 
 
-def test_a_reader_that_skips_its_checks_changes_silently(kept_models, monkeypatch):
-    read = model_files._read
-    monkeypatch.setattr(model_files, "_read", lambda path, digest: read(path, None))
-    assert [one.verdict for one in kept_models()] == [damage.SILENT]
+def test_a_damage_that_a_reader_names_is_refused(judged):
+    assert judged(damage.readers_of("run")["models"]) == damage.REFUSED
+
+
+def test_a_reader_that_skips_its_checks_changes_silently(judged):
+    assert judged(unchecked) == damage.SILENT
+
+
+def test_a_reader_that_does_not_look_at_the_damage_is_harmless(judged):
+    assert judged(lambda run: sorted(path.name for path in run.iterdir())) == damage.HARMLESS
 
 
 @pytest.mark.parametrize(
@@ -53,11 +66,11 @@ def test_a_reader_that_skips_its_checks_changes_silently(kept_models, monkeypatc
         (MemoryError(), damage.MEMORY),
     ],
 )
-def test_other_ends_are_bad_too(kept_models, error, verdict):
+def test_other_ends_are_bad_too(judged, error, verdict):
     def reader(run):
         raise error
 
-    assert [one.verdict for one in kept_models({"models": reader})] == [verdict]
+    assert judged(reader, before="something") == verdict
     assert verdict in damage.BAD
 
 

@@ -71,7 +71,7 @@ MARKETS: dict[str, dict[str, Any]] = {
     "no model": DATA | {"rounds": 300, "model": {"name": "none"}, "market": {"bidders": 30}},
 }
 CHILD = """
-import json, sys
+import json, os, sys
 from pathlib import Path
 import flmarket_sim as fm
 from flmarket_sim.eventlog import parquet_log
@@ -82,15 +82,20 @@ run, resume = fm.run, fm.resume  # imported on first use: not while the clock is
 parquet_log.EVENTS_PER_PART, parquet_log.JOURNAL_SECONDS = int(sys.argv[3]), 0.01
 checkpoint.SECONDS, checkpoint.SHARE = 0.03, 1.0
 out, what = Path(sys.argv[1]), sys.argv[2]
+last = int(sys.argv[4])  # after this round of a buyer the process kills itself; 0 for never
+progress = lambda done, total: last and done >= last and os.kill(os.getpid(), 9)
 print("begin", flush=True)
-resume(out) if what == "resume" else run(build_scenario(json.loads(what)), out)
+if what == "resume":
+    resume(out, progress)
+else:
+    run(build_scenario(json.loads(what)), out, progress)
 """
 
 
-def started(out: Path, what: str) -> subprocess.Popen[str]:
-    """A process that runs or resumes and has just begun."""
+def started(out: Path, what: str, last: int = 0) -> subprocess.Popen[str]:
+    """A process that runs or resumes and has just begun. It kills itself after round `last`."""
     process = subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(out), what, str(EVENTS_PER_PART)],
+        [sys.executable, "-c", CHILD, str(out), what, str(EVENTS_PER_PART), str(last)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -118,6 +123,15 @@ def killed(out: Path, what: str, seconds: float) -> bool:
     except subprocess.TimeoutExpired:
         process.kill()
         _, errors = process.communicate()
+    if process.returncode not in (0, -9):
+        raise AssertionError(f"{what[:20]} in {out} failed with {process.returncode}:\n{errors}")
+    return process.returncode != 0
+
+
+def killed_after(out: Path, what: str, last: int) -> bool:
+    """Runs or resumes until the process kills itself after a round; whether it did."""
+    process = started(out, what, last)
+    _, errors = process.communicate()
     if process.returncode not in (0, -9):
         raise AssertionError(f"{what[:20]} in {out} failed with {process.returncode}:\n{errors}")
     return process.returncode != 0

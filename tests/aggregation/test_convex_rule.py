@@ -12,6 +12,7 @@ from flmarket_sim.aggregation import create, error_bound
 from flmarket_sim.aggregation.convex_rule import STACK, WORTH_STACKING, ConvexRule
 from flmarket_sim.errors import ContractError, InputError
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 
 
 class LeastError(ConvexRule):
@@ -231,7 +232,7 @@ def test_cvxpy_is_imported_when_a_problem_is_solved_and_not_before():
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["False", "True"]

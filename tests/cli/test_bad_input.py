@@ -14,6 +14,7 @@ import flmarket_sim as fm
 from flmarket_sim.cli import main
 from flmarket_sim.scenario.scenario_file import build_scenario
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 
 SMALL = 'rounds = 2\nowners.count = 20\nmodel.name = "none"\n'
 COMMANDS = {
@@ -142,7 +143,11 @@ def test_names_with_spaces_quotes_and_other_letters_work_everywhere(tmp_path, mo
     file.write_text(SMALL + "[sweep]\nseeds = 2\n" + study)
     program = os.path.join(os.path.dirname(sys.executable), "flmarket")
     done = subprocess.run(
-        [program, "run", file, "--out", run], cwd=home, capture_output=True, text=True, timeout=120
+        [program, "run", file, "--out", run],
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
 

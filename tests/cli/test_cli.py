@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -14,6 +13,7 @@ from flmarket_sim.cli import main
 from flmarket_sim.learning import data_files
 from tests.support.command_line import flmarket, json_output
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE, wait_until
 
 
 def test_run_writes_a_log_and_says_what_happened(tmp_path):
@@ -219,12 +219,9 @@ def test_a_run_that_is_asked_to_stop_completes_its_files(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "run" / "owners.parquet").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.5)
+    wait_until(lambda: list(tmp_path.glob("run/events/journal-*")))  # a round is over
     process.terminate()
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130 and "interrupted" in told
     assert fm.read_run(tmp_path / "run")["outcome"] == "interrupted"
     assert fm.read_events(tmp_path / "run", "round").num_rows > 0

@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 import typer
@@ -16,6 +15,7 @@ from flmarket_sim.cli import citation
 from flmarket_sim.cli.app import COMMANDS, _imported, app
 from tests.support.command_line import flmarket
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE, wait_until
 
 RUN = ["run", "quickstart", "--set", "rounds=1", "--set", "model.name=none"]
 
@@ -131,12 +131,9 @@ def test_an_interrupted_command_ends_with_130(tmp_path, number):
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "my run/owners.parquet").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.5)
+    wait_until(lambda: list(tmp_path.glob("my run/events/journal-*")))  # a round is over
     process.send_signal(number)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert f"flmarket resume '{tmp_path / 'my run'}'" in told  # a command to copy
 

@@ -11,6 +11,7 @@ import flmarket_sim as fm
 from flmarket_sim.cli.app import COMMANDS, app
 from flmarket_sim.experiments.market_runs import load_data
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 
 HEAVY = {
     "cvxpy", "duckdb", "matplotlib", "numpy", "pandas", "pyarrow", "pydantic", "rich", "scipy",
@@ -34,7 +35,7 @@ def python(code, *arguments):
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     return done

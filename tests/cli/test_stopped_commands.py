@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from tests.support.command_line import flmarket
+from tests.support.killed_command import run_killed
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.processes
@@ -30,22 +31,13 @@ COMMANDS = {
 }
 
 
-def killed_after_a_task(arguments, folder):
-    """Starts a command that is killed as soon as its first result is on disk."""
-    module = ("-m", "tests.support.killed_command", 1)
-    command = [sys.executable, *map(str, (*module, *arguments)), "--workers", "1"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    killed = subprocess.run(command, cwd=folder, capture_output=True, env=environment)
-    assert killed.returncode == -9, killed.stderr
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_killed_command_continues_to_the_output_of_two_workers(tmp_path, name):
     arguments = (*COMMANDS[name], "--json")
     whole = flmarket(*arguments, "--workers", 2, cwd=tmp_path)
     assert whole.returncode == 0, whole.stderr
     assert "continuing" not in whole.stderr and list(tmp_path.iterdir()) == []
-    killed_after_a_task(arguments, tmp_path)
+    run_killed(1, *arguments, "--workers", 1, cwd=tmp_path)
     continued = flmarket(*arguments, "--workers", 1, cwd=tmp_path)
     assert f"continuing from runs/{name}-" in continued.stderr
     assert continued.stdout == whole.stdout

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
@@ -15,6 +14,7 @@ import pytest
 from docs import api, site_hooks
 from tests.support.browser import chromium
 from tests.support.paths import ROOT
+from tests.support.patience import wait_until
 
 LOADED = re.compile(r'<(?:script|link|img|iframe)\b[^>]*?(?:src|href)="([^"]+)')
 LINKED = re.compile(r'<(?:a|img)\b[^>]*?(?:src|href)="([^"#?]+)')
@@ -75,10 +75,7 @@ def test_the_search_works_in_a_browser_without_a_network(site, tmp_path):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         browser.get(f"http://localhost:{server.server_port}/index.html?q=proportional-share")
         found = "return document.querySelectorAll('.md-search-result__item').length"
-        until = time.monotonic() + 30
-        while not browser.execute_script(found) and time.monotonic() < until:
-            time.sleep(0.1)
-        assert browser.execute_script(found) >= 3
+        wait_until(lambda: browser.execute_script(found) >= 3)
         server.shutdown()
 
 

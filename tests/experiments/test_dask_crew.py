@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -22,6 +21,7 @@ from flmarket_sim.sweep.sweep_plan import parse_sweep
 from flmarket_sim.sweep.sweep_runs import run_sweep
 from tests.support.command_line import flmarket
 from tests.support.paths import ROOT
+from tests.support.patience import wait_until
 from tests.sweep.test_sweep import MARKET, SWEEP
 
 pytest.importorskip("dask_jobqueue", reason="sweeps on clusters need the extra [cluster]")
@@ -151,13 +151,6 @@ def cluster(folder, **config):
         made.close()
 
 
-def wait_until(happens, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not happens():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
-
-
 def same_logs(one, other):
     """All files of all runs have the same bytes; run.json has wall seconds in it, and else the
     same content."""
@@ -182,6 +175,15 @@ def slow_sweep(seeds=10, more=""):
     )
 
 
+def stopped_in_a_run(process, auctions):
+    """Halts a process; whether it is at work: it has begun some of the three auctions of a run."""
+    process.suspend()
+    if auctions.read_text().split().count(str(process.pid)) % 3:
+        return True
+    process.resume()
+    return False
+
+
 def test_a_worker_killed_while_it_works_costs_its_current_run_and_not_a_byte(tmp_path, foreign):
     plan, killed = slow_sweep(more="keep_events = true\n"), []
     with cluster(tmp_path / "dask") as made:
@@ -194,13 +196,11 @@ def test_a_worker_killed_while_it_works_costs_its_current_run_and_not_a_byte(tmp
                     for p in psutil.Process(workers[0].pid).children()
                     if "spawn_main" in " ".join(p.cmdline())
                 ]
-                mine = str(
-                    process.pid
-                )  # three auctions a run: one that has begun some and not all of them is at work
-                wait_until(
-                    lambda: (tmp_path / "auctions.txt").read_text().split().count(mine) % 3 > 0
-                )
+                wait_until(lambda: stopped_in_a_run(process, tmp_path / "auctions.txt"))
                 workers[0].send_signal(signal.SIGKILL)
+                workers[0].wait()
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
                 killed.append(process)
 
         table = run_sweep(plan, tmp_path / "far", progress=after, crew=crew_at(made.address))
@@ -208,9 +208,7 @@ def test_a_worker_killed_while_it_works_costs_its_current_run_and_not_a_byte(tmp
     assert 30 < auctions <= 36, (
         "three rounds a run: its current one, and at most one that was done and not yet told of"
     )
-    wait_until(
-        lambda: not killed[0].is_running() or killed[0].status() == psutil.STATUS_ZOMBIE, 5.0
-    )
+    wait_until(lambda: not killed[0].is_running() or killed[0].status() == psutil.STATUS_ZOMBIE)
     near = run_sweep(plan, tmp_path / "near", workers=2)
     assert table.equals(near) and table.column("run").to_pylist() == [run.id for run in plan.runs]
     assert (tmp_path / "far/summary.parquet").read_bytes() == (

@@ -19,6 +19,7 @@ from flmarket_sim.scenario.toml_lines import key_lines
 from flmarket_sim.storage.untrusted_files import read_parquet
 from flmarket_sim.sweep.sweep_plan import parse_sweep
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 
 from .__main__ import READERS
 from .campaign import generator, judge
@@ -199,7 +200,7 @@ def test_of_two_processes_one_gets_the_directory(tmp_path):
             racer.stdin.flush()
         told = [racer.stdout.readline() for racer in racers]
         for racer in racers:
-            racer.communicate("\n", timeout=60)
+            racer.communicate("\n", timeout=PATIENCE)
         assert told.count("mine\n") == 1 and all(
             "taken by another" in line for line in told if line != "mine\n"
         ), told

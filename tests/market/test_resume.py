@@ -4,22 +4,28 @@ an undisturbed one."""
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import flmarket_sim as fm
-from benchmarks.kills import EVENTS_PER_PART, MARKETS, check_readable, fingerprint, killed, started
+from benchmarks.kills import (
+    EVENTS_PER_PART,
+    MARKETS,
+    check_readable,
+    fingerprint,
+    killed_after,
+    started,
+)
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.eventlog import KINDS, parquet_log
 from flmarket_sim.market import checkpoint
 from flmarket_sim.scenario.scenario_file import build_scenario
 from tests.support.command_line import flmarket
+from tests.support.patience import PATIENCE, wait_until
 from tests.support.sealed_json import write_sealed
 
 SMALL = {
@@ -93,12 +99,10 @@ def test_killed_processes_resume_to_the_same_bytes(tmp_path, monkeypatch, name):
     """`python -m benchmarks.kills` does this fifty times."""
     monkeypatch.setattr(parquet_log, "EVENTS_PER_PART", EVENTS_PER_PART)
     whole, out, lot = tmp_path / "whole", tmp_path / "run", random.Random(name)
-    began = time.monotonic()
     fm.run(build_scenario(MARKETS[name]), whole)
-    seconds = time.monotonic() - began
-    seen = []
-    for what in (json.dumps(MARKETS[name]), "resume"):
-        killed(out, what, lot.uniform(0.2, 0.8) * seconds)
+    rounds, seen = sorted(lot.sample(range(1, MARKETS[name]["rounds"]), 2)), []
+    for what, last in zip((json.dumps(MARKETS[name]), "resume"), rounds, strict=True):
+        assert killed_after(out, what, last)
         seen.append(check_readable(out, whole))
     assert seen == sorted(seen)
     fm.resume(out)
@@ -190,9 +194,7 @@ def test_two_runs_in_one_directory_are_refused_and_so_is_resuming_one_that_is_ru
     out = tmp_path / "run"
     process = started(out, json.dumps(SMALL | {"rounds": 100_000}))
     try:
-        deadline = time.monotonic() + 60
-        while not (out / "owners.parquet").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until((out / "owners.parquet").exists)
         with pytest.raises(InputError, match="another process"):
             fm.resume(out)
         with pytest.raises(InputError, match=r"not empty|taken by another"):
@@ -353,33 +355,38 @@ def test_a_finished_run_whose_files_are_lost_is_not_called_whole(tmp_path):
     assert fm.resume(tmp_path / "run").info["outcome"] == "finished"
 
 
-NOTED_OFTEN = (
-    "from flmarket_sim.cli import main; from flmarket_sim.eventlog import parquet_log; "
-    "parquet_log.JOURNAL_SECONDS = 0.0; main()"
-)
+STOPPED_EARLY = """
+import os, signal
+from flmarket_sim.cli import main
+from flmarket_sim.eventlog import parquet_log
+parquet_log.JOURNAL_SECONDS, note = 0.0, parquet_log.ParquetLog.note
+
+def note_and_ask_to_stop(log):
+    note(log)
+    if log.safe:
+        os.kill(os.getpid(), signal.SIGTERM)
+        parquet_log.ParquetLog.note = note
+
+parquet_log.ParquetLog.note = note_and_ask_to_stop
+main()
+"""
 
 
 @pytest.mark.processes
 def test_interrupted_runs_say_how_to_go_on_and_finished_ones_that_they_are(tmp_path):
-    out, rounds = tmp_path / "ein Lauf", 700
+    out, rounds = tmp_path / "ein Lauf", 30
     (tmp_path / "m.toml").write_text(MARKET.format(rounds))
     command = [
         sys.executable,
         "-c",
-        NOTED_OFTEN,
+        STOPPED_EARLY,
         "run",
         str(tmp_path / "m.toml"),
         "--out",
         str(out),
     ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while (
-        not list(out.glob("events/journal-*")) and time.monotonic() < deadline
-    ):  # the first round is noted
-        time.sleep(0.005)
-    process.send_signal(signal.SIGTERM)
-    _, told = process.communicate(timeout=60)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    told = process.stderr
     assert process.returncode == 130 and "interrupted" in told and "flmarket resume" in told
     info, noted = fm.read_run(out), fm.read_events(out, "round")
     assert info["outcome"] == "interrupted" and 0 < len(noted) < rounds

@@ -4,13 +4,13 @@ The tests need Chromium.
 """
 
 import csv
-import time
 from xml.etree import ElementTree
 
 import pytest
 
 from flmarket_sim.report.html import page
 from tests.support.browser import chromium
+from tests.support.patience import wait_until
 
 from .conftest import EVIL
 
@@ -58,14 +58,6 @@ def see_all(browser):
         browser.execute_script("arguments[0].scrollIntoView({behavior: 'instant'})", figure)
         wait_until(lambda figure=figure: figure.find_elements("css selector", ".main-svg, img"))
     return len(figures)
-
-
-def wait_until(condition, seconds=10):
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "nothing came in time"
-        time.sleep(0.02)
-    return found
 
 
 def look_at(browser, chart):

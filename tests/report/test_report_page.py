@@ -18,6 +18,7 @@ from flmarket_sim.eventlog import read_ledger
 from flmarket_sim.report.html import page, plotly_library, sources
 from flmarket_sim.report.html.parts import POINTS, evenly
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 from tests.support.sealed_json import write_sealed
 
 from .conftest import EVIL, run_of, sweep_in
@@ -27,7 +28,7 @@ from .page_data import chart, data_of, table
 def flmarket(*arguments, cwd=ROOT):
     program = os.path.join(os.path.dirname(sys.executable), "flmarket")
     return subprocess.run(
-        [program, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=120
+        [program, *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=PATIENCE
     )
 
 

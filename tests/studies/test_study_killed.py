@@ -1,17 +1,11 @@
 """A study gives the same bytes for any number of workers, and after any kill."""
 
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
-
 import pytest
 
 from flmarket_sim.experiments.store import read_results
 from flmarket_sim.studies.study_run import FINISHED, TASKS, is_unfinished
 from tests.support.command_line import flmarket
+from tests.support.killed_command import run_killed
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.processes
@@ -44,19 +38,10 @@ def test_two_workers_write_the_bytes_of_one(whole, tmp_path):
 
 
 def test_a_killed_study_continues_to_the_same_bytes(whole, tmp_path):
-    out, moments = tmp_path / "study", random.Random(7)
-    program = os.path.join(os.path.dirname(sys.executable), "flmarket")
-    command = [program, *COMMAND, "--workers", "1", "--out", str(out)]
-    for _ in range(2):
-        before = len(read_results(out / TASKS))
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
-        while len(read_results(out / TASKS)) <= before and time.monotonic() < deadline:
-            time.sleep(0.01)
-        time.sleep(moments.uniform(0.0, 0.05))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert is_unfinished(out) and len(read_results(out / TASKS)) > before
+    out = tmp_path / "study"
+    for results, done in ((1, 1), (2, 3)):
+        run_killed(results, *COMMAND, "--workers", 1, "--out", out)
+        assert is_unfinished(out) and len(read_results(out / TASKS)) == done
     assert flmarket(*COMMAND, "--workers", 1, "--out", out).returncode == 0
     assert files(out) == whole
 

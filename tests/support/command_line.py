@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 
 
 def flmarket(*arguments, cwd=ROOT, env=None):
@@ -16,7 +17,7 @@ def flmarket(*arguments, cwd=ROOT, env=None):
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=900,  # catches a hang, on a busy machine too
+        timeout=PATIENCE,
         env=os.environ | (env or {}),
     )
 

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pyarrow.parquet as pq
 import pytest
@@ -25,6 +24,7 @@ from flmarket_sim.sweep.sweep_plan import parse_sweep, points
 from flmarket_sim.sweep.sweep_runs import run_sweep
 from tests.support.command_line import flmarket, json_output
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE, wait_until
 
 MARKET = """
 name = "small"
@@ -267,12 +267,9 @@ def test_a_sweep_that_is_asked_to_stop_leaves_a_summary_and_goes_on_later(tmp_pa
     process = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 60
-    while not any(path.stat().st_size for path in out.glob("tasks.jsonl")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: any(path.stat().st_size for path in out.glob("tasks.jsonl")))
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130 and "interrupted" in told and "Traceback" not in told
     done = fm.read_sweep(out).num_rows
     assert 0 < done < 12 and set(fm.read_sweep(out).column("outcome").to_pylist()) == {"finished"}

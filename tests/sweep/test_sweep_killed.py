@@ -1,13 +1,9 @@
-"""Sweeps and their processes are killed at random moments; done again, they end as if nothing had
+"""Sweeps and their processes are killed at some result; done again, they end as if nothing had
 been."""
 
 import json
 import multiprocessing
-import os
 import random
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +13,8 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.sweep.sweep_folder import TASKS, finished_runs
 from flmarket_sim.sweep.sweep_plan import parse_sweep
 from flmarket_sim.sweep.sweep_runs import run_sweep
+from tests.support.killed_command import run_killed
+from tests.support.patience import wait_until
 
 pytestmark = pytest.mark.processes
 TEXT = """
@@ -42,14 +40,6 @@ def alive(pid):
         return False
 
 
-def waited_for(what):
-    deadline = time.monotonic() + 120
-    while not (found := what()) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    assert found
-    return found
-
-
 @pytest.fixture
 def whole(tmp_path):
     run_sweep(parse_sweep(TEXT), tmp_path / "whole", workers=1)
@@ -66,25 +56,12 @@ def test_a_killed_sweep_takes_its_processes_along_and_goes_on_without_doing_anyt
         TEXT.replace("seeds = 6", f"seeds = 6\nkeep_events = {keep}") if keep == "true" else TEXT
     )
     plan = parse_sweep(path.read_text())
-    command = [
-        os.path.join(os.path.dirname(sys.executable), "flmarket"),
-        "sweep",
-        str(path),
-        "--out",
-        str(out),
-        "--workers",
-        "2",
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wanted = lot.randint(2, 5)
-    waited_for(lambda: out.exists() and len(finished_runs(out, plan)) >= wanted)
-    time.sleep(lot.uniform(0, 0.1))
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    process.kill()
-    process.wait()
-    waited_for(lambda: not any(alive(child) for child in children))
+    children = run_killed(wanted, "sweep", path, "--out", out, "--workers", 2)
+    assert len(children) == 2
+    wait_until(lambda: not any(alive(child) for child in children))
     done, heard = finished_runs(out, plan), []
-    assert wanted <= len(done) < 12
+    assert len(done) == wanted
     table = run_sweep(plan, out, 2, lambda *progress: heard.append(progress))
     assert heard[0] == (len(done), 12), "what was done is not done again"
     rows = table.column("run").to_pylist()

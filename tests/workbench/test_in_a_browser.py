@@ -16,11 +16,11 @@ import pytest
 
 from flmarket_sim.eventlog import read_run
 from tests.support.browser import chromium
+from tests.support.patience import PATIENCE
 
 from .conftest import LONG, TEXT
 
 pytestmark = pytest.mark.processes
-SECONDS = 60
 
 
 class Server:
@@ -64,7 +64,7 @@ def of(browser, selector):
     return browser.find_elements("css selector", selector)
 
 
-def until(condition, seconds=SECONDS):
+def until(condition, seconds=PATIENCE):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with contextlib.suppress(Exception):  # an element may be replaced while it is looked at
@@ -165,7 +165,7 @@ def test_a_run_goes_on_when_the_server_is_killed_and_is_found_stopped_and_resume
         until(lambda: read_run(folder / name)["outcome"] == "interrupted")
     finally:
         second.process.send_signal(signal.SIGINT)
-        second.process.wait(SECONDS)  # what is being computed comes to its end first
+        second.process.wait(PATIENCE)  # what is being computed comes to its end first
         second.process.stdout.close()
         _end_jobs(folder)
 

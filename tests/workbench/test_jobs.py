@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 
 import pytest
 
@@ -10,19 +9,11 @@ from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.eventlog import read_run
 from flmarket_sim.workbench import processes
 from flmarket_sim.workbench.jobs import Job, Jobs
+from tests.support.patience import wait_until
 
 from .conftest import LONG, TEXT
 
 pytestmark = pytest.mark.processes
-
-
-def until(condition, seconds=30.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it did not happen in time")
 
 
 @pytest.fixture
@@ -38,26 +29,26 @@ def jobs(tmp_path):
 def test_a_run_is_stopped_after_its_round_and_another_server_resumes_it(jobs):
     name = jobs.start("run", LONG)
     path = jobs.folder / name
-    until(lambda: list(path.glob("events/journal-*")))
+    wait_until(lambda: list(path.glob("events/journal-*")))
     again = Jobs(jobs.folder)  # a server that was started meanwhile
     assert again.running(name) and again.job(name).what == "run"
     with pytest.raises(InputError, match="running already"):
         again.resume(name)
     again.stop(name)
-    until(lambda: not jobs.running(name))
+    wait_until(lambda: not jobs.running(name))
     assert read_run(path)["outcome"] == "interrupted" and not again.running(name)
     assert "resume" in again.output(name)
     with pytest.raises(InputError, match="no process"):
         again.stop(name)
     jobs.resume(name)
-    until(lambda: (path / "run.json").exists() and jobs.running(name))
+    wait_until(lambda: (path / "run.json").exists() and jobs.running(name))
 
 
 def test_a_run_ends_finished_and_is_not_resumed(jobs):
     name = jobs.start("run", TEXT)
     other = jobs.start("run", TEXT)
     assert other != name
-    until(lambda: not jobs.running(name) and not jobs.running(other))
+    wait_until(lambda: not jobs.running(name) and not jobs.running(other))
     assert read_run(jobs.folder / name)["outcome"] == "finished"
     with pytest.raises(InputError, match="nothing to resume"):
         jobs.resume(name)
@@ -73,7 +64,7 @@ def test_sweeps_and_probes_are_started_too_and_can_be_opened(client, folder):
         listed = client.get("/api/folder").json()["entries"]
         return {row["name"]: row["outcome"] for row in listed}
 
-    until(lambda: "running" not in outcomes().values(), 60)
+    wait_until(lambda: "running" not in outcomes().values())
     assert outcomes()[sweep] == outcomes()[probe] == "finished"
     assert client.get("/api/page", params={"of": sweep}).json()["kind"] == "sweep"
     opened = client.get("/api/page", params={"of": probe}).json()

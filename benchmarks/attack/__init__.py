@@ -1,0 +1,1 @@
+"""Attacks on the project: damaged files, faults of the disk, extreme markets, busy machines."""

@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from flmarket_sim.errors import InputError
-from flmarket_sim.report.html.from_study import read_json, table
+from flmarket_sim.report.html.from_study import table
 from flmarket_sim.report.html.generic import chart, is_number
 from flmarket_sim.report.html.parts import ROWS, Source, Table, evenly, flattened, sampled
 from flmarket_sim.statistics import Estimate, from_seeds
 from flmarket_sim.storage.untrusted_files import rows_of
 from flmarket_sim.studies.study import spread
 from flmarket_sim.sweep.paired_differences import axes_of, paired_differences
-from flmarket_sim.sweep.sweep_folder import read_sweep
+from flmarket_sim.sweep.sweep_folder import read_sweep, read_sweep_json
 
 Row = dict[str, Any]
 FACTS = ("run", "seed", "buyer", "outcome", "stage", "message")  # neither axis nor total
@@ -38,7 +38,7 @@ OVER_SEEDS = "Means of seeds; intervals are Student's, 95 %, over seeds."
 
 
 def read(path: Path) -> Source:
-    facts = read_json(path / "sweep.json")
+    facts = read_sweep_json(path)
     summary = read_sweep(path)
     rows = rows_of(path / "summary.parquet", summary)
     if not rows:

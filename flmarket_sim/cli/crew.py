@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
 import typer
 
@@ -91,10 +91,19 @@ def task_results(
     from flmarket_sim.experiments.engine import results_of
     from flmarket_sim.experiments.scratch_store import scratch_store
 
-    with scratch_store(name, tasks, print_note) as store:
+    with scratch_store(name, tasks, print_note, _kind_of_result(measure)) as store:
         with progress(name, step) as report:
             results = results_of(tasks, measure, crew=crew, store=store, progress=report)
         yield results
+
+
+def _kind_of_result(measure: Callable[..., Any]) -> Any:
+    """The type that a function says its results have, where JSON has such a type."""
+    try:
+        kind = get_type_hints(measure).get("return", Any)
+    except Exception:  # a name that exists for type checkers only
+        return Any
+    return kind if get_origin(kind) in (dict, list) else Any
 
 
 def performer(until: ExitStack, crew: Crew) -> Perform:

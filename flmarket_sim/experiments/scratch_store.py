@@ -21,16 +21,17 @@ Say = Callable[[str], None]
 
 
 @contextmanager
-def scratch_store(name: str, tasks: Sequence[Task], say: Say) -> Iterator[Store]:
+def scratch_store(name: str, tasks: Sequence[Task], say: Say, kind: Any = Any) -> Iterator[Store]:
     """A store for a block that performs the tasks and prints what they give.
 
     The file goes when the block ends normally, and stays when an exception ends it. `say` tells the
-    user in one line that the command continues, or that nothing can be kept.
+    user in one line that the command continues, or that nothing can be kept. `kind` is the type of
+    a result.
     """
     keys = hashlib.sha256("\n".join(sorted({task.key for task in tasks})).encode()).hexdigest()
     path = result_folder(name, keys) / "tasks.jsonl"
     with ExitStack() as resources:
-        store = _Scratch(path, resources, say)
+        store = _Scratch(path, resources, say, kind)
         if path.exists():
             store.open()
         if done := sum(task.key in store for task in tasks):
@@ -53,8 +54,8 @@ def scratch_store(name: str, tasks: Sequence[Task], say: Say) -> Iterator[Store]
 class _Scratch:
     """A FileStore from its first result on, or a MemoryStore where the file cannot be opened."""
 
-    def __init__(self, path: Path, resources: ExitStack, say: Say) -> None:
-        self.path, self.resources, self.say = path, resources, say
+    def __init__(self, path: Path, resources: ExitStack, say: Say, kind: Any) -> None:
+        self.path, self.resources, self.say, self.kind = path, resources, say, kind
         self.opened = False
         self.store: Store = MemoryStore()
 
@@ -65,7 +66,7 @@ class _Scratch:
     def open(self) -> None:
         self.opened = True
         try:
-            self.store = self.resources.enter_context(FileStore(self.path))
+            self.store = self.resources.enter_context(FileStore(self.path, self.kind))
         except FlmarketError as error:
             self.say(f"results are not kept for a later call: {error}")
 

@@ -14,9 +14,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
+import pydantic
+
 from flmarket_sim.errors import InputError
 from flmarket_sim.storage.atomic_files import append_to, disk_error
 from flmarket_sim.storage.result_folders import alone
+from flmarket_sim.storage.untrusted_files import first_problem
 
 SYNC_SECONDS = 2.0  # a power cut costs at most the results of this time
 ADVICE = "Finished results are kept; free some space, and the same command continues from there"
@@ -44,12 +47,14 @@ class MemoryStore(dict[str, Any]):
 class FileStore:
     """Keeps results in the file `path`. It is a context manager: the lock ends with the block.
 
+    `kind` is the type of a result. A line of another type is refused as a damaged one is.
+
     Every result is read back from its JSON, so an experiment that continues sees the same values as
     one that was never stopped.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, kind: Any = Any) -> None:
+        self.path, self.kind = path, kind
         self._results: dict[str, Any] = {}
         self._opened = False
         self._resources = ExitStack()
@@ -107,7 +112,7 @@ class FileStore:
             self.delete()
 
     def _open(self) -> None:
-        self._results, end = _read(self.path)
+        self._results, end = _read(self.path, self.kind)
         try:
             self._file = self._resources.enter_context(append_to(self.path))
             self._file.truncate(end)
@@ -120,12 +125,12 @@ class FileStore:
         self._synced = time.monotonic()
 
 
-def read_results(path: Path) -> dict[str, Any]:
+def read_results(path: Path, kind: Any = Any) -> dict[str, Any]:
     """The results that a store holds so far; the store may be open elsewhere."""
-    return _read(path)[0]
+    return _read(path, kind)[0]
 
 
-def _read(path: Path) -> tuple[dict[str, Any], int]:
+def _read(path: Path, kind: Any) -> tuple[dict[str, Any], int]:
     """All results of a store, and where its last whole line ends."""
     try:
         content = path.read_bytes()
@@ -135,6 +140,7 @@ def _read(path: Path) -> tuple[dict[str, Any], int]:
         raise InputError(f"{path} cannot be read: {error}") from None
     end = content.rfind(b"\n") + 1
     results: dict[str, Any] = {}
+    shape = pydantic.TypeAdapter(kind)
     if _is_whole(content[end:-1]):  # a kill leaves a beginning, and nothing after a whole line
         raise InputError(
             f"{path} is damaged: its last line has another end; delete that line, and its task "
@@ -146,9 +152,13 @@ def _read(path: Path) -> tuple[dict[str, Any], int]:
             if checksum != _checksum(key, text):
                 raise ValueError("its checksum is wrong")
             results[key] = json.loads(text)
+            shape.validate_python(results[key])
         except (ValueError, RecursionError) as error:
+            reason = (
+                first_problem(error) if isinstance(error, pydantic.ValidationError) else str(error)
+            )
             raise InputError(
-                f"{path} is damaged in line {number} ({error}); delete that line, and its task "
+                f"{path} is damaged in line {number} ({reason}); delete that line, and its task "
                 "is done again"
             ) from None
     return results, end

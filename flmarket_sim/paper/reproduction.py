@@ -15,7 +15,7 @@ from flmarket_sim.paper.published_files import missing_files
 from flmarket_sim.scenario.model import Plugin, Scenario
 from flmarket_sim.scenario.scenario_file import load_scenario
 from flmarket_sim.scenario.shipped import scenario_path
-from flmarket_sim.studies.study import Finding, Progress
+from flmarket_sim.studies.study import Finding, Progress, Row
 from flmarket_sim.studies.study_run import TASKS, find_out, study_of
 
 RESULTS = {  # with the numbers and captions of the paper's figures and of its table
@@ -108,7 +108,7 @@ def reproduce(
     for scenario in experiments.values():
         study_of(scenario)
     done, failed = [], {}
-    with FileStore(folder / TASKS) as store:
+    with FileStore(folder / TASKS, list[Row]) as store:
         for name, scenario in experiments.items():
             began = time.perf_counter()
             try:

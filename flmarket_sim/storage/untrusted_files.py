@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pydantic
 
 from flmarket_sim.errors import InputError, shortened
 from flmarket_sim.storage.parquet_pages import decoded_bytes
@@ -38,6 +39,22 @@ def parsed_json(path: Path, text: bytes) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"{path} does not hold an object")
     return content
+
+
+def check_shape(path: Path, content: dict[str, Any], shape: type[pydantic.BaseModel]) -> None:
+    """Refuses the content of a JSON file that has other types than `shape` says."""
+    try:
+        shape.model_validate(content)
+    except pydantic.ValidationError as error:
+        raise InputError(f"{path} is damaged: {first_problem(error)}") from None
+
+
+def first_problem(error: pydantic.ValidationError) -> str:
+    """The first thing that is wrong, in one line: its place and what was expected."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    message = first["msg"][:1].lower() + first["msg"][1:]
+    return shortened(f"{place}: {message}" if place else message)
 
 
 def fits_memory(needed: int) -> bool:

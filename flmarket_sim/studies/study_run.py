@@ -130,7 +130,7 @@ def run_study(
     if not is_unfinished(folder):
         claim(folder, "study")
     try:
-        with FileStore(folder / TASKS) as store:
+        with FileStore(folder / TASKS, list[Row]) as store:
             give_up(folder)  # from here on the store keeps others out
             finding = find_out(scenario, crew=crew, store=store, progress=progress)
             present(finding, folder, scenario)

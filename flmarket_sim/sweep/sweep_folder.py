@@ -38,7 +38,8 @@ from flmarket_sim.storage.sealed_files import (
     sealed,
     write_hash_list,
 )
-from flmarket_sim.storage.untrusted_files import read_parquet
+from flmarket_sim.storage.untrusted_files import check_shape, read_parquet
+from flmarket_sim.sweep.stored_shapes import RunResult, SweepFacts
 from flmarket_sim.sweep.sweep_plan import Axis, Plan, PlannedRun
 
 TASKS = "tasks.jsonl"
@@ -72,7 +73,7 @@ class SweepFolder:
 
     def __init__(self, path: str | Path, plan: Plan) -> None:
         self.path, self.plan = Path(path), plan
-        self.store = FileStore(self.path / TASKS)
+        self.store = FileStore(self.path / TASKS, RunResult)
         self._resources = ExitStack()
 
     def __enter__(self) -> SweepFolder:
@@ -192,7 +193,7 @@ def finished_runs(directory: Path, plan: Plan) -> set[str]:
         or read_sweep_json(directory).get("sha256") != plan.digest
     ):
         return set()
-    results = read_results(directory / TASKS)
+    results = read_results(directory / TASKS, RunResult)
     done = {run for run, key in plan.keys.items() if key in results}
     return {run for run in done if not plan.keep_events or _has_log(directory / "runs" / run)}
 
@@ -221,7 +222,9 @@ def read_sweep(directory: str | Path) -> pa.Table:
 def read_sweep_json(directory: Path) -> dict[str, Any]:
     """The content of sweep.json."""
     try:
-        return read_sealed(directory / "sweep.json", DO_AGAIN)
+        content = read_sealed(directory / "sweep.json", DO_AGAIN)
+        check_shape(directory / "sweep.json", content, SweepFacts)
+        return content
     except FileNotFoundError:
         raise InputError(
             f"{directory} is not the directory of a sweep: it has no sweep.json"

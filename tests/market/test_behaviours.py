@@ -463,6 +463,19 @@ def test_false_names_split_an_owners_records_and_the_log_knows_the_person(market
         assert row["asked"] == len(rows(run, "bid", round=row["round"]))
 
 
+def test_a_disguise_changes_little_of_what_names_earn(market):
+    earned = {}
+    for disguise in (0.0, 0.02):
+        run = market(
+            owners=owners_with({"name": "false-names", "share": 0.5, "disguise": disguise}),
+            market={"counterfactual": True},
+            rounds=12,
+        )
+        earned[disguise] = sum(row["utility"] for row in rows(run, "counterfactual"))
+    assert earned[0.02] != earned[0.0] > 0
+    assert earned[0.02] == pytest.approx(earned[0.0], rel=0.02)
+
+
 def test_a_false_named_owner_pays_with_the_largest_loss_of_a_round(market):
     run = market(
         owners=owners_with({"name": "false-names", "share": 1.0}, lifetime_budget=3.0, dropout=0.2),

@@ -6,6 +6,7 @@ of all the others.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,12 +19,14 @@ from flmarket_sim.storage.sealed_files import check_seal
 from flmarket_sim.storage.untrusted_files import parsed_json
 
 NAME = "run.json"
+REMEMBERED = 100  # run.json files of a process
 FILES = "files"  # the key with the hashes of all files but kept models, which `models` has
+FRAMES = "frames"  # hashes of event files without the content of pages, which has checksums
 AGAIN = (
     "Run the scenario again into another directory: the same seed gives the same bytes. "
     "`flmarket verify` lists everything that is damaged"
 )
-_checked: set[bytes] = set()  # hashes of texts that this process has found right
+_checked: dict[bytes, dict[str, Any]] = {}  # texts that this process has found right, by hash
 Count = Annotated[int, pydantic.Field(ge=0, lt=2**62)]
 Hash = Annotated[str, pydantic.Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -82,6 +85,7 @@ class _Info(_Known):
     error: str = ""
     log: _Log = _Log()
     files: dict[str, Hash] = {}
+    frames: dict[str, Hash] = {}
     models: dict[str, dict[str, Hash]] = {}
     notes: list[str] = []
     warnings: list[str] = []
@@ -113,11 +117,14 @@ def read_info(run: Path) -> RunInfo:
         raise
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
-    content, digest = parsed_json(path, text), hashlib.sha256(text).digest()
+    digest = hashlib.sha256(text).digest()
     if digest not in _checked:
+        content = parsed_json(path, text)
         _check(path, content)
-        _checked.add(digest)
-    return RunInfo(content, path)
+        if len(_checked) >= REMEMBERED:
+            _checked.clear()
+        _checked[digest] = content
+    return RunInfo(copy.deepcopy(_checked[digest]), path)
 
 
 def _check(path: Path, content: dict[str, Any]) -> None:

@@ -6,7 +6,6 @@ of all the others.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -98,14 +97,17 @@ class RunInfo(dict[str, Any]):
     """The content of run.json, or a table in it. A key that is not there is an error for people."""
 
     def __init__(self, content: Mapping[str, Any], path: Path) -> None:
-        super().__init__(
-            (key, RunInfo(value, path) if isinstance(value, dict) else value)
-            for key, value in content.items()
-        )
+        super().__init__({key: _copied(value, path) for key, value in content.items()})
         self.path = path
 
     def __missing__(self, key: str) -> NoReturn:
         raise InputError(f"{self.path} does not describe a run: it has no {key!r}")
+
+
+def _copied(value: Any, path: Path) -> Any:
+    if isinstance(value, dict):
+        return RunInfo(value, path)
+    return [_copied(one, path) for one in value] if isinstance(value, list) else value
 
 
 def read_info(run: Path) -> RunInfo:
@@ -124,7 +126,7 @@ def read_info(run: Path) -> RunInfo:
         if len(_checked) >= REMEMBERED:
             _checked.clear()
         _checked[digest] = content
-    return RunInfo(copy.deepcopy(_checked[digest]), path)
+    return RunInfo(_checked[digest], path)
 
 
 def _check(path: Path, content: dict[str, Any]) -> None:

@@ -61,7 +61,8 @@ def opened_blindly(run: Path) -> int:
     with ExitStack() as stack:
         for target, made in (
             ("flmarket_sim.eventlog.reader.check_files", lambda *_: None),
-            ("flmarket_sim.storage.untrusted_files.decoded_bytes", lambda *_: 0),
+            ("flmarket_sim.storage.untrusted_files.frame_of", lambda *_: (0, None)),
+            ("flmarket_sim.eventlog.reader.FRAMES", "no frames"),
             ("flmarket_sim.storage.untrusted_files.pq.ParquetFile", unchecked),
         ):
             stack.enter_context(mock.patch(target, made))
@@ -78,7 +79,8 @@ def grown(run: Path, times: int) -> None:
         for copy in range(1, times):
             other = first.with_name(f"part-{number + 1000 * copy:05d}.parquet")
             shutil.copy(first, other)
-            info["files"][other.relative_to(run).as_posix()] = digest
+            other_name = other.relative_to(run).as_posix()
+            info["files"][other_name], info["frames"][other_name] = digest, info["frames"][name]
     for kind in info["log"]["kinds"].values():
         kind["rows"] *= times
     info["log"]["events"] *= times

@@ -211,6 +211,7 @@ class ParquetLog:
                 row_group_size=len(table),
                 use_dictionary=[name for name in table.column_names if name not in ORDERED],
                 column_encoding={"seq": "DELTA_BINARY_PACKED"},
+                max_rows_per_page=len(table),  # pages end by their size
             )
             if path.exists() and not filecmp.cmp(fresh, path, shallow=False):
                 raise FlmarketError(f"{path} is not what this run writes there: {OTHERWISE}")

@@ -13,8 +13,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from flmarket_sim.errors import InputError
-from flmarket_sim.eventlog.run_info import AGAIN, FILES, NAME
+from flmarket_sim.eventlog.run_info import AGAIN, FILES, FRAMES, NAME
+from flmarket_sim.storage.parquet_pages import frame_of
 from flmarket_sim.storage.sealed_files import (
     HASH_LIST,
     check_file,
@@ -33,14 +36,17 @@ class RunFiles:
     def __init__(self, run: Path) -> None:
         self.run = run
         self.hashes = read_hash_list(run, RESUME) or {}
+        self.frames: Hashes = {}
 
     def add(self, path: Path, content: Path | None = None) -> None:
         """Notes a file as it is now; `content` is where it is until it gets its name."""
         self.hashes[self._name(path)] = file_hash(content or path)
+        self._add_frame(path, content or path)
 
     def same(self, path: Path) -> bool:
         """Whether a file is what was noted. A file that was not is noted."""
         actual = file_hash(path)
+        self._add_frame(path, path)
         return self.hashes.setdefault(self._name(path), actual) == actual
 
     def save(self) -> None:
@@ -48,6 +54,14 @@ class RunFiles:
 
     def sorted(self) -> Hashes:
         return dict(sorted(self.hashes.items()))
+
+    def _add_frame(self, path: Path, content: Path) -> None:
+        if path.parent.name.startswith("kind="):
+            self.frames[self._name(path)] = frame_of(content, pq.read_metadata(content)).sha256
+
+    def entries(self) -> dict[str, Hashes]:
+        """What run.json has of the files of a finished run."""
+        return {FILES: self.sorted(), FRAMES: dict(sorted(self.frames.items()))}
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.run).as_posix()

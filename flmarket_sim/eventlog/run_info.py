@@ -18,12 +18,14 @@ from flmarket_sim.storage.sealed_files import check_seal
 from flmarket_sim.storage.untrusted_files import parsed_json
 
 NAME = "run.json"
+REMEMBERED = 100  # run.json files of a process
 FILES = "files"  # the key with the hashes of all files but kept models, which `models` has
+FRAMES = "frames"  # hashes of event files without the content of pages, which has checksums
 AGAIN = (
     "Run the scenario again into another directory: the same seed gives the same bytes. "
     "`flmarket verify` lists everything that is damaged"
 )
-_checked: set[bytes] = set()  # hashes of texts that this process has found right
+_checked: dict[bytes, dict[str, Any]] = {}  # texts that this process has found right, by hash
 Count = Annotated[int, pydantic.Field(ge=0, lt=2**62)]
 Hash = Annotated[str, pydantic.Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -82,6 +84,7 @@ class _Info(_Known):
     error: str = ""
     log: _Log = _Log()
     files: dict[str, Hash] = {}
+    frames: dict[str, Hash] = {}
     models: dict[str, dict[str, Hash]] = {}
     notes: list[str] = []
     warnings: list[str] = []
@@ -94,14 +97,17 @@ class RunInfo(dict[str, Any]):
     """The content of run.json, or a table in it. A key that is not there is an error for people."""
 
     def __init__(self, content: Mapping[str, Any], path: Path) -> None:
-        super().__init__(
-            (key, RunInfo(value, path) if isinstance(value, dict) else value)
-            for key, value in content.items()
-        )
+        super().__init__({key: _copied(value, path) for key, value in content.items()})
         self.path = path
 
     def __missing__(self, key: str) -> NoReturn:
         raise InputError(f"{self.path} does not describe a run: it has no {key!r}")
+
+
+def _copied(value: Any, path: Path) -> Any:
+    if isinstance(value, dict):
+        return RunInfo(value, path)
+    return [_copied(one, path) for one in value] if isinstance(value, list) else value
 
 
 def read_info(run: Path) -> RunInfo:
@@ -113,11 +119,14 @@ def read_info(run: Path) -> RunInfo:
         raise
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
-    content, digest = parsed_json(path, text), hashlib.sha256(text).digest()
+    digest = hashlib.sha256(text).digest()
     if digest not in _checked:
+        content = parsed_json(path, text)
         _check(path, content)
-        _checked.add(digest)
-    return RunInfo(content, path)
+        if len(_checked) >= REMEMBERED:
+            _checked.clear()
+        _checked[digest] = content
+    return RunInfo(_checked[digest], path)
 
 
 def _check(path: Path, content: dict[str, Any]) -> None:

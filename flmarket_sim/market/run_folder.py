@@ -18,7 +18,6 @@ from flmarket_sim.eventlog import ParquetLog, read_run
 from flmarket_sim.eventlog.model_files import read_models
 from flmarket_sim.eventlog.reader import check_parts, event_files, read_scenario
 from flmarket_sim.eventlog.run_files import check_files
-from flmarket_sim.eventlog.run_info import FILES
 from flmarket_sim.eventlog.schema import KINDS, SCHEMA_VERSION
 from flmarket_sim.learning.dataset import OwnFiles, data_source
 from flmarket_sim.market import checkpoint
@@ -225,7 +224,7 @@ class RunFolder:
         log.close()
         log.files.add(self.path / "ledger.parquet")
         self.info |= {"outcome": "finished", "log": log.summary()} | _kept(models)
-        self.info |= findings.as_dict() | {FILES: log.files.sorted()}
+        self.info |= findings.as_dict() | log.files.entries()
         self.info["wall_seconds"] = self._seconds()
         _write_json(self.path / "run.json", self.info)
         self.tidy()

@@ -9,6 +9,7 @@ they are added up before anything is decoded. A header is a struct in Thrift's c
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import zlib
 from collections.abc import Iterator
@@ -40,20 +41,34 @@ class DamagedPageError(ValueError):
     """The bytes where a page should be are none."""
 
 
-def decoded_bytes(path: Path, metadata: pq.FileMetaData, checksums: bool = False) -> int:
-    """The most memory that the columns of a file can take. With `checksums`, pages are checked."""
-    if not metadata.num_row_groups:
-        return 0
-    total = 0
+class Frame(NamedTuple):
+    """What a file has around the content of its pages.
+
+    memory   the most bytes that its columns can take when they are decoded
+    sha256   of all that is not content of a page. The checksums of the pages are in it, so that it
+             stands for the whole file where these are verified too
+    """
+
+    memory: int
+    sha256: str
+
+
+def frame_of(path: Path, metadata: pq.FileMetaData, checksums: bool = False) -> Frame:
+    """The frame of a file. With `checksums`, the content of pages is checked."""
+    memory, place, digest = 0, 0, hashlib.sha256()
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         for group in range(metadata.num_row_groups):
+            row_group = metadata.row_group(group)
             for number in range(metadata.num_columns):
-                chunk = metadata.row_group(group).column(number)
+                chunk = row_group.column(number)
                 for page in pages_of(content, chunk):
-                    total += page.size + page.values * VALUE_BYTES
+                    memory += page.size + page.values * VALUE_BYTES
                     if checksums and page.checksum is not None:
                         _check(content, page, chunk.path_in_schema)
-    return total
+                    digest.update(content[place : page.start])
+                    place = page.end
+        digest.update(content[place:])
+    return Frame(memory, digest.hexdigest())
 
 
 def pages_of(content: Any, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:

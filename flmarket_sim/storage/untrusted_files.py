@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pydantic
 
 from flmarket_sim.errors import InputError, shortened
-from flmarket_sim.storage.parquet_pages import decoded_bytes
+from flmarket_sim.storage.parquet_pages import frame_of
 
 LARGE_MEMORY = 64 * 2**30
 SMALL_FILE, RATIO = 256 * 2**20, 200  # memory of any file of ours, and more for each of its bytes
@@ -63,18 +63,23 @@ def fits_memory(needed: int) -> bool:
 
 
 def read_parquet(
-    path: Path, schema: pa.Schema | None = None, known_only: bool = False, most: int | None = None
+    path: Path,
+    schema: pa.Schema | None = None,
+    known_only: bool = False,
+    most: int | None = None,
+    frame: str | None = None,
 ) -> pa.Table:
     """The table of a Parquet file. Columns that `schema` names must have its types if they exist.
 
     (Columns may be missing, since later versions add columns.) With `known_only`, a column that the
     schema does not name is refused. Checksums of pages are verified. A few bytes can stand for more
     values than fit into memory: a file that would take more than `most` bytes is refused before it
-    is unpacked. By default that is what files of ours can take.
+    is unpacked. By default that is what files of ours can take. `frame` is the hash that the file
+    must have of all but the content of its pages, which has checksums.
     """
     limit = _limit(path) if most is None else most
     try:
-        file = _opened(path, limit)
+        file = _opened(path, limit, frame=frame)
         if schema is not None:
             check_columns(path, file.schema_arrow, schema, known_only)
         texts = [field for field in file.schema_arrow if _is_text(field.type)]
@@ -125,10 +130,14 @@ def rows_of(what: object, table: pa.Table) -> list[dict[str, Any]]:
     return rows
 
 
-def _opened(path: Path, limit: int, checksums: bool = False) -> pq.ParquetFile:
+def _opened(
+    path: Path, limit: int, checksums: bool = False, frame: str | None = None
+) -> pq.ParquetFile:
     """A file that can be decoded within a limit."""
     file = pq.ParquetFile(path, page_checksum_verification=True)
-    needed = decoded_bytes(path, file.metadata, checksums)
+    needed, actual = frame_of(path, file.metadata, checksums)
+    if frame not in (None, actual):
+        raise ValueError("it is damaged, or of another run")
     if needed > min(limit, _memory()):
         raise InputError(
             f"{path} would take {needed / 2**30:,.1f} GB of memory: "

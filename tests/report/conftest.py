@@ -55,6 +55,8 @@ def evil(quickstart, results):
         "description": "<!--<b>bold</script><img src=x onerror=alert(2)>",
     }
     info["versions"] |= {EVIL: EVIL}
+    for key in ("files", "frames"):
+        info.pop(key, None)
     write_sealed(folder / "run.json", info)
     rounds = fm.read_events(folder, "round")
     names = pa.array([EVIL, "</script><img src=x onerror=alert(2)>"] * rounds.num_rows)[

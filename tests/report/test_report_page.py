@@ -278,7 +278,9 @@ def test_hostile_names_stay_names_in_every_place(
         shutil.copytree(source, named / f"{name}{attack}")
     lies, swept, asked = (named / f"{name}{attack}" for name in ("run", "sweep", "study"))
     info = fm.read_run(lies)
-    info |= {"outcome": "failed", "error": attack, "seed": attack}
+    info |= {"outcome": "failed", "error": attack}
+    for key in ("files", "frames"):
+        info.pop(key, None)
     info["scenario"]["auction"] = {"name": attack, attack: attack}
     info["scenario"]["owners"]["behaviours"] = [{"name": attack, "share": attack}]
     write_sealed(lies / "run.json", info)
@@ -298,7 +300,7 @@ def test_hostile_names_stay_names_in_every_place(
         "sentences": [attack],
         "seconds": attack,
     }
-    (asked / "study.json").write_text(json.dumps(facts))
+    write_sealed(asked / "study.json", facts)
     probe = named / f"{attack}.parquet"
     found = pq.ParquetFile(probe_file).read()
     told = json.dumps(

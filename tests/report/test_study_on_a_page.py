@@ -10,6 +10,7 @@ from flmarket_sim.report.html import page
 from flmarket_sim.scenario.scenario_file import load_scenario
 from flmarket_sim.studies.study import Finding, Plot
 from tests.support.paths import ROOT
+from tests.support.sealed_json import write_sealed
 
 from .page_data import chart, data_of
 
@@ -40,7 +41,7 @@ def test_a_study_without_a_plot_that_fits_shows_its_picture(study, tmp_path, plo
     folder = tmp_path / "older"
     shutil.copytree(study, folder)
     facts = json.loads((folder / "study.json").read_text()) | {"plot": plot}
-    (folder / "study.json").write_text(json.dumps(facts))
+    write_sealed(folder / "study.json", facts)
     data = data_of(page.make([folder]))
     assert data["pictures"][0]["address"].startswith("data:image/svg+xml;base64,")
     assert chart(data, "study-gain")["kind"] == "line"

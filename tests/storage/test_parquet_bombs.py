@@ -6,7 +6,7 @@ import pytest
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.storage import untrusted_files
-from flmarket_sim.storage.parquet_pages import decoded_bytes
+from flmarket_sim.storage.parquet_pages import frame_of
 from flmarket_sim.storage.untrusted_files import check_parquet, read_parquet, rows_of
 
 ROWS = 300_000
@@ -65,7 +65,7 @@ def test_the_bound_holds_for_files_of_all_kinds(tmp_path):
         pq.write_table(pa.table(columns), path, write_page_checksum=True, **options)
         table = read_parquet(path)
         assert table.equals(pa.table(columns))
-        assert decoded_bytes(path, pq.read_metadata(path), checksums=True) >= table.nbytes
+        assert frame_of(path, pq.read_metadata(path), checksums=True).memory >= table.nbytes
 
 
 def test_pages_have_checksums_that_both_readers_verify(tmp_path):

@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM during a run: they wait for the end of the round, but not for long.
 
 The end of a round is the best moment, because a checkpoint can be taken there. A round of many
-owners can take minutes, so after a second the run is stopped wherever it is. Its log is then
+owners can take minutes, so after half a second the run is stopped wherever it is. Its log is then
 readable up to the last round in the journal, and it goes on from its last checkpoint
 (docs/decisions/0007).
 """
@@ -18,7 +18,7 @@ from typing import Any
 import simpy
 from simpy.core import EmptySchedule
 
-PATIENCE = 1.0  # seconds that a round may still take
+PATIENCE = 0.5  # seconds that a round may still take
 
 
 class Interrupts:

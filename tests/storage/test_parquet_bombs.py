@@ -39,7 +39,7 @@ def test_a_small_file_of_many_values_is_refused_and_memory_stays(tmp_path, littl
 
 
 def test_what_the_footer_says_about_sizes_is_not_believed(tmp_path, little):
-    """The footer of a bomb is exchanged for one that speaks of few values."""
+    """The size in the footer of this bomb is small, and it is refused all the same."""
     path = tmp_path / "bomb.parquet"
     pq.write_table(pa.table({"a": pa.array([[0.0] * ROWS])}), path, compression="zstd")
     content, true = path.read_bytes(), pq.read_metadata(path).row_group(0).column(0)

@@ -175,15 +175,6 @@ def slow_sweep(seeds=10, more=""):
     )
 
 
-def stopped_in_a_run(process, auctions):
-    """Halts a process; whether it is at work: it has begun some of the three auctions of a run."""
-    process.suspend()
-    if auctions.read_text().split().count(str(process.pid)) % 3:
-        return True
-    process.resume()
-    return False
-
-
 def test_a_worker_killed_while_it_works_costs_its_current_run_and_not_a_byte(tmp_path, foreign):
     plan, killed = slow_sweep(more="keep_events = true\n"), []
     with cluster(tmp_path / "dask") as made:
@@ -196,11 +187,13 @@ def test_a_worker_killed_while_it_works_costs_its_current_run_and_not_a_byte(tmp
                     for p in psutil.Process(workers[0].pid).children()
                     if "spawn_main" in " ".join(p.cmdline())
                 ]
-                wait_until(lambda: stopped_in_a_run(process, tmp_path / "auctions.txt"))
+                mine = str(
+                    process.pid
+                )  # three auctions a run: one that has begun some and not all of them is at work
+                wait_until(
+                    lambda: (tmp_path / "auctions.txt").read_text().split().count(mine) % 3 > 0
+                )
                 workers[0].send_signal(signal.SIGKILL)
-                workers[0].wait()
-                with suppress(psutil.NoSuchProcess):
-                    process.resume()
                 killed.append(process)
 
         table = run_sweep(plan, tmp_path / "far", progress=after, crew=crew_at(made.address))

@@ -6,14 +6,19 @@ import numpy as np
 
 from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
 from flmarket_sim.auctions.greedy import Sorted, admit
+from flmarket_sim.auctions.market_scale import InScale
 from flmarket_sim.auctions.ranking_value import RanksByValue
 from flmarket_sim.owners.bids import BidBatch
 
 
 def all_in_limit(ranked: Sorted, budget: Floats) -> Floats:
-    """Place j is admitted when r_j (S + x_j) <= B, that is when S + x_j <= B / r_j."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(ranked.unit_value > 0, budget[:, None] / ranked.unit_value, np.inf)
+    """Place j is admitted when r_j (S + x_j) <= B, that is when S + x_j <= B / r_j.
+
+    An owner whose unit valuation is infinite is never admitted.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        limit = np.where(ranked.unit_value > 0, budget[:, None] / ranked.unit_value, np.inf)
+    return np.where(ranked.unit_value < np.inf, limit, -1.0)
 
 
 class AllIn(RanksByValue):
@@ -30,9 +35,10 @@ class AllIn(RanksByValue):
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)
-        ranked = Sorted.by_unit_value(bids, self.amounts(bids))
-        won = admit(ranked.amount, all_in_limit(ranked, budget))
+        market = InScale.of(bids.full_value, self.amounts(bids), budget)
+        ranked = Sorted.by_unit_value(market.value, market.amount)
+        won = admit(ranked.amount, all_in_limit(ranked, market.budget))
         sold = np.where(won, ranked.amount, 0.0)
         total = sold.sum(axis=1, keepdims=True)
         share = np.divide(sold, total, out=np.zeros_like(sold), where=total > 0)
-        return ranked.whole_sales(bids, won, share * budget[:, None])
+        return ranked.whole_sales(bids, won, market.in_money(share * market.budget[:, None]))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from flmarket_sim.auctions.all_in import all_in_limit
 from flmarket_sim.auctions.auction import TRUTHFUL_FOR_STEPS, Floats, Outcome, check_budget
 from flmarket_sim.auctions.greedy import STEPS, Sorted, admit, before
+from flmarket_sim.auctions.market_scale import InScale
 from flmarket_sim.auctions.ranking_value import RanksByValue
 from flmarket_sim.owners.bids import BidBatch
 
@@ -27,10 +28,11 @@ class AllInCritical(RanksByValue):
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)
-        ranked = Sorted.by_unit_value(bids, self.amounts(bids))
-        won = admit(ranked.amount, all_in_limit(ranked, budget))
-        threshold = critical_unit_values(ranked, won, budget)
-        return ranked.whole_sales(bids, won, ranked.amount * threshold)
+        market = InScale.of(bids.full_value, self.amounts(bids), budget)
+        ranked = Sorted.by_unit_value(market.value, market.amount)
+        won = admit(ranked.amount, all_in_limit(ranked, market.budget))
+        threshold = critical_unit_values(ranked, won, market.budget)
+        return ranked.whole_sales(bids, won, market.in_money(ranked.amount * threshold))
 
 
 def critical_unit_values(ranked: Sorted, won: NDArray[np.bool_], budget: Floats) -> Floats:
@@ -49,6 +51,7 @@ def critical_unit_values(ranked: Sorted, won: NDArray[np.bool_], budget: Floats)
     """
     n = won.shape[1]
     unit, amount = ranked.unit_value, ranked.amount
+    limit = all_in_limit(ranked, budget)  # r s <= B as the auction itself decides it: s <= limit
     refused = ~won
     first_refusal = np.where(refused.any(axis=1), refused.argmax(axis=1), n)
     row, place = np.nonzero(won)
@@ -67,11 +70,11 @@ def critical_unit_values(ranked: Sorted, won: NDArray[np.bool_], budget: Floats)
         if not len(active):
             break
         k, j = row[active], at[active]
-        r, x = unit[k, j], amount[k, j]
-        crossed = r * (total[active] + own[active]) >= money[active]
-        active, r, x = active[~crossed], r[~crossed], x[~crossed]
+        r, x, most = unit[k, j], amount[k, j], limit[k, j]
+        crossed = total[active] + own[active] >= most
+        active, r, x, most = active[~crossed], r[~crossed], x[~crossed], most[~crossed]
         best[active] = r
-        total[active] += np.where(r * (total[active] + x) <= money[active], x, 0.0)
+        total[active] += np.where(total[active] + x <= most, x, 0.0)
         at[active] += 1
     threshold = np.zeros_like(unit)
     threshold[row, place] = np.maximum(best, money / (total + own))
@@ -80,7 +83,7 @@ def critical_unit_values(ranked: Sorted, won: NDArray[np.bool_], budget: Floats)
         winners = active[row[active] == k]
         begin = np.maximum(first_refusal[k], place[winners] + 1)
         threshold[k, place[winners]] = far_thresholds(
-            unit[k], amount[k], won[k], sums[k], float(budget[k]), begin, own[winners]
+            unit[k], amount[k], limit[k], won[k], sums[k], float(budget[k]), begin, own[winners]
         )
     return threshold
 
@@ -88,6 +91,7 @@ def critical_unit_values(ranked: Sorted, won: NDArray[np.bool_], budget: Floats)
 def far_thresholds(
     unit: Floats,
     amount: Floats,
+    limit: Floats,
     won: NDArray[np.bool_],
     sums: Floats,
     money: float,
@@ -103,12 +107,11 @@ def far_thresholds(
     at r_j.
 
     `begin` and `own` (w,) are the first places of the walks and the winners' amounts; sums (n + 1,)
-    is S.
+    is S, and `limit` is B / r.
     """
-    crossed = unit * sums[:-1] >= money
+    crossed = sums[:-1] >= limit
     end = int(crossed.argmax()) if crossed.any() else len(unit)
-    with np.errstate(divide="ignore"):
-        lacking = np.where(won, np.inf, sums[:-1] + amount - money / unit)[:end]
+    lacking = np.where(won, np.inf, sums[:-1] + amount - limit)[:end]
     fitting = first_at_most(lacking, begin, own)
     left = fitting < end
     last = np.maximum(unit[begin - 1], max(unit[end - 1], money / sums[end]))

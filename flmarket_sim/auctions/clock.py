@@ -26,6 +26,7 @@ from pydantic import Field
 
 from flmarket_sim.auctions.auction import TRUTHFUL_FOR_STEPS, Floats, Outcome, check_budget
 from flmarket_sim.auctions.greedy import Sorted
+from flmarket_sim.auctions.market_scale import InScale
 from flmarket_sim.auctions.ranking_value import RECORDS_LOSS, RanksByValue
 from flmarket_sim.owners.bids import BidBatch
 
@@ -50,25 +51,22 @@ class Clock(RanksByValue):
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)
-        most = self.cap * budget
-        ranked = _stayers_first(bids, self.amounts(bids), most)
-        count = _stay_to_the_end(ranked, budget, most)
+        market = InScale.of(bids.full_value, self.amounts(bids), budget)
+        money, most = market.budget, self.cap * market.budget
+        ranked = _stayers_first(market, most)
+        count = _stay_to_the_end(ranked, money, most)
         won = np.arange(bids.shape[1]) < count[:, None]
         price = np.minimum(
-            _affordable(ranked.amount * won, count, budget, most), _next(ranked, count)
+            _affordable(ranked.amount * won, count, money, most), _next(ranked, count)
         )
         payment = np.minimum(price[:, None] * ranked.amount, most[:, None])
-        return ranked.whole_sales(bids, won, payment)
+        return ranked.whole_sales(bids, won, market.in_money(payment))
 
 
-def _stayers_first(bids: BidBatch, amount: Floats, most: Floats) -> Sorted:
+def _stayers_first(market: InScale, most: Floats) -> Sorted:
     """Owners by the price at which they leave; those who ask for more than `most` leave at once."""
-    with np.errstate(over="ignore"):
-        unit = np.where(bids.full_value > most[:, None], np.inf, bids.full_value / amount)
-    order = np.argsort(unit, axis=1, kind="stable")
-    return Sorted(
-        order, *(np.take_along_axis(column, order, 1) for column in (unit, amount, bids.full_value))
-    )
+    asked = np.where(market.value > most[:, None], np.inf, market.value)
+    return Sorted.by_unit_value(asked, market.amount)
 
 
 def _stay_to_the_end(ranked: Sorted, budget: Floats, most: Floats) -> Ints:

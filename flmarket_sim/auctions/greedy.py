@@ -31,16 +31,12 @@ class Sorted:
     value: Floats
 
     @classmethod
-    def by_unit_value(cls, bids: BidBatch, amount: Floats | None = None) -> Sorted:
-        if amount is None:
-            amount = bids.data_size * bids.privacy_budget
-        with np.errstate(over="ignore"):  # next to no value: the owner comes last
-            unit = bids.full_value / amount
+    def by_unit_value(cls, value: Floats, amount: Floats) -> Sorted:
+        with np.errstate(over="ignore", divide="ignore"):  # of no amount: the owner comes last
+            unit = value / amount
         order = np.argsort(unit, axis=1, kind="stable")
         pick = np.take_along_axis
-        return cls(
-            order, pick(unit, order, 1), pick(amount, order, 1), pick(bids.full_value, order, 1)
-        )
+        return cls(order, pick(unit, order, 1), pick(amount, order, 1), pick(value, order, 1))
 
     def whole_sales(self, bids: BidBatch, won: Bools, payment: Floats) -> Outcome:
         """Winners sell their whole budgets for payments by place; losers sell nothing."""

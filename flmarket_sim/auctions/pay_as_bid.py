@@ -17,7 +17,7 @@ class PayAsBid:
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)
-        ranked = Sorted.by_unit_value(bids)
+        ranked = Sorted.by_unit_value(bids.full_value, bids.data_size * bids.privacy_budget)
         won = admit(
             ranked.value, np.broadcast_to(budget[:, None] * (1 + 1e-12), ranked.value.shape)
         )

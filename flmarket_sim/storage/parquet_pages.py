@@ -74,7 +74,8 @@ def frame_of(path: Path, metadata: pq.FileMetaData, checksums: bool = False) -> 
 def pages_of(content: Any, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:
     """The pages of a column chunk, as a decoder meets them."""
     place = chunk.data_page_offset
-    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < place:
+    no_data = chunk.num_values == place == 0  # a table without rows has dictionaries alone
+    if chunk.has_dictionary_page and (no_data or 0 < chunk.dictionary_page_offset < place):
         place = chunk.dictionary_page_offset
     end = place + chunk.total_compressed_size
     if not 0 <= place <= end <= len(content):

@@ -6,6 +6,7 @@ import pytest
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.storage import untrusted_files
+from flmarket_sim.storage.atomic_files import write_parquet
 from flmarket_sim.storage.parquet_pages import frame_of
 from flmarket_sim.storage.untrusted_files import check_parquet, read_parquet, rows_of
 
@@ -98,3 +99,9 @@ def test_a_text_that_is_no_text_is_refused_by_name(tmp_path):
     pq.write_table(pa.table({"a": wrong}), tmp_path / "a.parquet")
     with pytest.raises(InputError, match=r"a\.parquet cannot be read"):
         read_parquet(tmp_path / "a.parquet")
+
+
+def test_a_table_without_rows_is_read(tmp_path):
+    empty = pa.table({"run": pa.array([], pa.string()), "seed": pa.array([], pa.int64())})
+    write_parquet(tmp_path / "empty.parquet", empty)
+    assert read_parquet(tmp_path / "empty.parquet", empty.schema).equals(empty)

@@ -15,6 +15,7 @@ from flmarket_sim.sweep.sweep_plan import parse_sweep
 from flmarket_sim.sweep.sweep_runs import run_sweep
 from tests.support.killed_command import run_killed
 from tests.support.patience import wait_until
+from tests.support.sealed_json import write_sealed
 
 pytestmark = pytest.mark.processes
 TEXT = """
@@ -119,9 +120,7 @@ def test_a_sweep_does_not_go_on_with_other_versions(tmp_path, whole):
     plan, out = parse_sweep(TEXT), tmp_path / "out"
     three_more(plan, out)
     facts = json.loads((out / "sweep.json").read_text())
-    (out / "sweep.json").write_text(
-        json.dumps(facts | {"versions": facts["versions"] | {"numpy": "1.0"}})
-    )
+    write_sealed(out / "sweep.json", facts | {"versions": facts["versions"] | {"numpy": "1.0"}})
     with pytest.raises(InputError, match=r"begun with numpy 1\.0 \(now"):
         run_sweep(plan, out, 1)
     (out / "sweep.json").write_text(json.dumps(facts))

@@ -141,8 +141,8 @@ def test_a_run_goes_on_when_the_server_is_killed_and_is_found_stopped_and_resume
     first = Server(folder)
     try:
         opened(browser, first, "#/new/quickstart")
-        of(browser, "#as-toml")[0].click()
-        typed(browser, of(browser, "textarea")[0], LONG)
+        until(lambda: of(browser, "#as-toml"))[0].click()
+        typed(browser, until(lambda: of(browser, "textarea"))[0], LONG)
         until(lambda: "100,000 rounds" in of(browser, ".verdict.good")[0].text)
         of(browser, "#start-run")[0].click()
         seen = "return Number(document.documentElement.dataset.rounds || 0)"

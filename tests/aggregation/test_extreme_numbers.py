@@ -100,3 +100,22 @@ def test_weights_of_any_numbers_are_numbers_that_sum_to_one(name):
         assert (np.isfinite(weights) & (weights >= 0)).all()
         np.testing.assert_allclose(weights.sum(axis=1), 1.0, rtol=1e-12)
         assert (weights[(loss == 0) & (loss > 0).any(axis=1, keepdims=True)] == 0).all()
+
+
+@pytest.mark.parametrize("name", ["constrained", "opt-aggr-scs"])
+def test_rules_with_a_solver_have_weights_where_a_variance_is_beyond_all_numbers(name):
+    rule, size = create(name), np.array([[7.0, 5.0, 100.0, 1.0]])
+    loss = np.array([[1.0, 2.0, 0.0, 3.0]])
+    for unit in (1e-160, 1e-200, 1e-320):
+        weights = rule.weights(loss * unit, size)
+        assert weights == pytest.approx(np.array([[1 / 14, 4 / 14, 0.0, 9 / 14]]), abs=2e-3)
+    for tiny in (SMALLEST, 1e-250):
+        weights = rule.weights([[1.0, tiny]], [[1.0, 1.0]])
+        assert weights == pytest.approx(np.array([[1.0, 0.0]]), abs=1e-3)
+    small = rule.weights([[1.0, 1.0]], [[1.0, 3.0]], variance=[[SMALLEST, SMALLEST]])
+    assert np.isfinite(small).all() and small.sum() == pytest.approx(1.0)
+
+
+def test_constraints_hold_where_a_variance_is_beyond_all_numbers():
+    weights = create("constrained", cap=0.6).weights([[1e-200, 3e-200, 2e-200]], [[1.0, 1.0, 1.0]])
+    assert weights == pytest.approx(np.array([[0.08, 0.6, 0.32]]), abs=1e-6)

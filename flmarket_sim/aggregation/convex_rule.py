@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from flmarket_sim.aggregation.convex_owners import OneMarket, OwnerSymbols, one_market
 from flmarket_sim.aggregation.lazy_cvxpy import cvxpy
-from flmarket_sim.aggregation.rule import Floats, check_inputs, check_variance, data_shares
+from flmarket_sim.aggregation.rule import Floats, check_inputs, data_shares, noise_and_radius
 from flmarket_sim.errors import ContractError, InputError, shown
 
 TIGHT = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12} | {
@@ -91,13 +91,13 @@ class ConvexRule:
     ) -> Floats:
         """(K, n) the weights. An owner who sells alone has the whole weight, without a solve."""
         loss, size = check_inputs(privacy_loss, data_size, clip)
-        noise = check_variance(variance, loss, clip)
+        noise, radius = noise_and_radius(variance, loss, clip)
         share = data_shares(size)
         sells = loss > 0
         sellers = sells.sum(axis=1)
         found = np.where(sellers[:, None] == 0, share, sells.astype(np.float64))
         markets = [
-            one_market(int(k), share[k], noise[k], sells[k], float(clip))
+            one_market(int(k), share[k], noise[k], sells[k], float(radius[k]))
             for k in np.flatnonzero(sellers > 1)
         ]
         for market, weight in zip(markets, self.solved(markets), strict=True):

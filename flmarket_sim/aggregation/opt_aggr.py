@@ -18,24 +18,41 @@ ends on the exact root once it is on the right piece. The bound counts all loser
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from flmarket_sim.aggregation.market_error import COORDINATE_KAPPA
 from flmarket_sim.aggregation.rule import Floats, check_inputs, check_variance, data_shares
 
 MAX_STEPS = 200
 ROUNDING = 4e-16
+STRONGEST_PULL = 1e250  # towards data shares: stronger ones give the same weights
+LOST_DIGITS = 1e-9  # in the sum of weights
+SMALLEST_SHARE = 1e-290  # of all winners: smaller ones have lost digits
+Exponents = NDArray[np.int32]
 
 
-def solve(inverse_variance: Floats, share: Floats, forgets_losers: bool, clip: float) -> Floats:
-    """(K, n) optimal weights for rows with at least one positive inverse variance."""
-    return solve_with_duals(inverse_variance, share, forgets_losers, clip)[0]
+def solve(
+    inverse_variance: Floats,
+    share: Floats,
+    forgets_losers: bool,
+    clip: float,
+    exponent: Exponents | None = None,
+) -> Floats:
+    """(K, n) optimal weights for rows with at least one positive inverse variance.
+
+    With an exponent (K,), the inverse variances of a market are so many powers of two larger.
+    """
+    return solve_with_duals(inverse_variance, share, forgets_losers, clip, exponent)[0]
 
 
 def solve_with_duals(
-    inverse_variance: Floats, share: Floats, forgets_losers: bool = False, clip: float = 1.0
+    inverse_variance: Floats,
+    share: Floats,
+    forgets_losers: bool = False,
+    clip: float = 1.0,
+    exponent: Exponents | None = None,
 ) -> tuple[Floats, Floats, Floats]:
-    """(K, n) optimal weights, and u and v (K,) of every market.
+    """(K, n) optimal weights, and u and v (K,) of every market, in units of 2^-exponent.
 
     Rows need a positive inverse variance. They are scaled so that sum(inv) = 1: the root u then
     lies in [0, 1] whatever the privacy losses.
@@ -51,15 +68,44 @@ def solve_with_duals(
     w = w * (inv > 0)
     losers = np.maximum(1.0 - w.sum(axis=axis, keepdims=True), 0.0)
     pull = 2.0 * clip**2 * scale
+    if exponent is not None:
+        with np.errstate(over="ignore"):
+            pull = np.minimum(np.ldexp(pull, exponent.reshape(pull.shape)), STRONGEST_PULL)
     forgotten = losers if forgets_losers else np.zeros_like(losers)
 
     u = _root(inv, w, losers, pull, forgotten, axis)
     up = np.maximum(u * inv - w, 0.0).sum(axis=axis, keepdims=True)
     v = u + pull * (2.0 * up - forgotten)
     weights = np.maximum(u * inv, np.minimum(w, v * inv))
+    for k in np.flatnonzero(np.abs(weights.sum(axis=axis) - 1.0) > LOST_DIGITS):
+        market = (slice(None), k) if transposed else (k, slice(None))
+        v.flat[k] = _top(inv[market], w[market], u.flat[k])
+        weights[market] = np.maximum(
+            u.flat[k] * inv[market], np.minimum(w[market], v.flat[k] * inv[market])
+        )
     weights /= weights.sum(axis=axis, keepdims=True)
-    duals = ((x / scale).ravel() for x in (u, v))
-    return (np.asarray(weights.T if transposed else weights), *duals)
+    with np.errstate(over="ignore"):
+        low, high = ((x / scale).ravel() for x in (u, v))
+    return np.asarray(weights.T if transposed else weights), low, high
+
+
+def _top(inv: Floats, w: Floats, u: float) -> float:
+    """The v of one market (n,) at which its weights sum to 1.
+
+    A strong pull multiplies the rounding of up(u), so that v(u) has no digits. Then the sum tells.
+    """
+    moves = u * inv < w
+    if not moves.any():
+        return u
+    fixed = u * inv[~moves].sum()
+    order = np.argsort(w[moves] / inv[moves])
+    share, inv = w[moves][order], inv[moves][order]
+    bend = share / inv
+    missing = 1.0 - fixed - (np.cumsum(share) - share)
+    slope = np.cumsum(inv[::-1])[::-1]
+    reached = bend * slope >= missing
+    at = int(reached.argmax()) if reached.any() else -1
+    return float(np.clip(missing[at] / slope[at], u, bend[at]))
 
 
 def part_of_error(x: Floats, u: Floats, v: Floats, share: Floats | float) -> Floats:
@@ -134,17 +180,39 @@ def optimal_weights(
     if not valid.any():
         return weights
     whole = bool(valid.all())
-    loss, share = (loss, share) if whole else (loss[valid], share[valid])
+    loss, share, size = (a if whole else a[valid] for a in (loss, share, size))
     if winners_only:
-        share = np.where(loss > 0, share, 0.0)
-        share = share / share.sum(axis=1, keepdims=True)
+        share = _shares_of_winners(share, size, loss > 0)
     if noise is None:
-        largest = loss.max(axis=1, keepdims=True)
-        inverse_variance = (loss / largest) ** 2 * (largest**2 / (COORDINATE_KAPPA * clip**2))
+        inverse_variance, exponent = _inverse_of_losses(loss, clip)
     else:
-        inverse_variance = 1.0 / noise[valid]
-    weights[valid] = solve(inverse_variance, share, forgets_losers, clip)
+        inverse_variance, exponent = _inverse_of_noise(noise[valid])
+    weights[valid] = solve(inverse_variance, share, forgets_losers, clip, exponent)
     return weights
+
+
+def _shares_of_winners(share: Floats, size: Floats, sells: NDArray[np.bool_]) -> Floats:
+    """(K, n) data shares among the winners. Next to a giant who lost they may be too small to be
+    numbers, and are then computed from the sizes."""
+    share = np.where(sells, share, 0.0)
+    small = np.flatnonzero(share.sum(axis=1) < SMALLEST_SHARE)
+    share[small] = np.where(sells[small], size[small], 0.0)
+    return np.asarray(share / share.sum(axis=1, keepdims=True))
+
+
+def _inverse_of_losses(loss: Floats, clip: float) -> tuple[Floats, Exponents]:
+    """e^2 / (8 L^2) as numbers (K, n) and powers of two (K,), so that no loss is too small."""
+    largest = loss.max(axis=1, keepdims=True)
+    mantissa, exponent = np.frexp(largest)
+    inverse = (loss / largest) ** 2 * (mantissa**2 / (COORDINATE_KAPPA * clip**2))
+    return inverse, 2 * exponent[:, 0]
+
+
+def _inverse_of_noise(noise: Floats) -> tuple[Floats, Exponents]:
+    """1 / V as numbers (K, n) and powers of two (K,), so that no variance is too small."""
+    exponent = np.frexp(noise.min(axis=1, keepdims=True))[1]
+    with np.errstate(over="ignore"):
+        return 1.0 / np.ldexp(noise, -exponent), -exponent[:, 0]
 
 
 class OptAggr:

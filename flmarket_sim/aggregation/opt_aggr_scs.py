@@ -8,7 +8,8 @@ For the k owners who sell, with weights x and distances y from the data shares W
 The reading is that of the authors' code: W is renormalised over those who sell, which is the
 problem of `opt-aggr-winners`. Their code gives the solver no tolerances, so SCS stops at its own
 (1e-4, absolute and relative), and where SCS fails they end with the weights of `var-opt`. Their
-losers have no weight, and neither the problem nor the variances are scaled. The rule is here for
+losers have no weight, and neither the problem nor the variances are scaled, except for variances
+that are beyond 1e200 or below 1e-200. The rule is here for
 reproduction and comparison: `opt-aggr-winners` solves the same problem exactly.
 """
 
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from flmarket_sim.aggregation.lazy_cvxpy import cvxpy
-from flmarket_sim.aggregation.rule import Floats, check_inputs, check_variance, normalised
+from flmarket_sim.aggregation.rule import Floats, check_inputs, noise_and_radius, normalised
 
 SCS_TOLERANCES = {"eps_abs": 1e-4, "eps_rel": 1e-4, "max_iters": 100_000}
 
@@ -52,11 +53,11 @@ class OptAggrScs:
         variance: ArrayLike | None = None,
     ) -> Floats:
         loss, size = check_inputs(privacy_loss, data_size, clip)
-        noise = check_variance(variance, loss, clip)
+        noise, radius = noise_and_radius(variance, loss, clip)
         scores = np.zeros_like(loss)
         for k in np.flatnonzero((loss > 0).any(axis=1)):
             sells = loss[k] > 0
-            scores[k, sells] = self._solved(noise[k, sells], size[k, sells], float(clip))
+            scores[k, sells] = self._solved(noise[k, sells], size[k, sells], float(radius[k]))
         return normalised(scores, size)
 
     def _solved(self, variance: Floats, size: Floats, radius: float) -> Floats:

@@ -53,7 +53,7 @@ def takes_variance(rule: AggregationRule) -> bool:
 def check_variance(variance: ArrayLike | None, privacy_loss: Floats, clip: float) -> Floats:
     """(K, n) the variance of what each owner releases, infinite where she sells nothing."""
     if variance is None:
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return np.asarray(COORDINATE_KAPPA * (clip / privacy_loss) ** 2)
     array = numbers("variance", variance)
     if array.shape != privacy_loss.shape:
@@ -63,6 +63,33 @@ def check_variance(variance: ArrayLike | None, privacy_loss: Floats, clip: float
     right = (array > 0) & ((array <= LARGEST**2) | (privacy_loss == 0))
     refuse("variance", array, right, f"be positive, and at most {LARGEST**2:g} where she sells")
     return np.where(privacy_loss > 0, array, np.inf)
+
+
+def noise_and_radius(
+    variance: ArrayLike | None, privacy_loss: Floats, clip: float
+) -> tuple[Floats, Floats]:
+    """Variances (K, n) and the largest norm of a gradient (K,), in units that a solver can take.
+
+    Only V / C^2 matters to weights. So where a seller's variance is not between 1e-200 and 1e200,
+    her market is measured in another unit, in which the least variance is near 1. A variance that
+    is still above 1e200 there is cut: without constraints such an owner has no weight.
+    """
+    noise = check_variance(variance, privacy_loss, clip)
+    radius = np.full(len(noise), float(clip))
+    sells = privacy_loss > 0
+    within = (noise >= LARGEST**-2) & (noise <= LARGEST**2) | ~sells
+    far = np.flatnonzero(~within.all(axis=1))
+    if len(far):
+        with np.errstate(divide="ignore", over="ignore"):
+            if variance is None:
+                radius[far] = privacy_loss[far].max(axis=1)
+                relative = COORDINATE_KAPPA * (radius[far, None] / privacy_loss[far]) ** 2
+            else:
+                least = noise[far].min(axis=1, keepdims=True)
+                radius[far] = np.minimum(clip / np.sqrt(least[:, 0]), LARGEST)
+                relative = noise[far] / least
+        noise[far] = np.where(sells[far], np.minimum(relative, LARGEST**2), np.inf)
+    return noise, radius
 
 
 def check_inputs(

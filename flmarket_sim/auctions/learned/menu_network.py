@@ -28,6 +28,7 @@ KNOTS = 12  # of a price curve
 SMALL = 1e-3
 MOST = 1.0 - 1e-6  # no payment is the whole budget, at which values are cut
 KAPPAS = (8.0, 1e5)  # the regimes that trainings draw from
+FARTHEST = 1e20  # of a fact from 0: from here on layers in single precision could overflow
 
 
 class Menus(NamedTuple):
@@ -127,6 +128,15 @@ class MenuNetwork(nn.Module):
         )
 
 
+def readable(facts: Tensor, precision: torch.dtype) -> Tensor:
+    """Facts of any market as numbers that a network of this precision can read.
+
+    Only numbers far beyond any training are changed: they are cut, and 0 / 0 counts as 0.
+    """
+    known = torch.nan_to_num(facts, nan=0.0, posinf=FARTHEST, neginf=-FARTHEST)
+    return known.clamp(-FARTHEST, FARTHEST).to(precision)
+
+
 def _favourite(
     payment: Tensor, values: Tensor, temperature: float | None, levels: int
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -198,7 +208,7 @@ class _Sale:
             self.by_size[:, None].expand(-1, self.n),
         ]
         owners = torch.cat([prices, torch.stack(facts, -1)], -1)
-        read = self.network.embed(owners.to(self.network.precision))
+        read = self.network.embed(readable(owners, self.network.precision))
         each = read * self.share[..., None].to(read.dtype)
         self.after = [torch.zeros_like(each[:, 0])]
         for i in range(self.n - 1, 0, -1):
@@ -244,7 +254,7 @@ class _Sale:
             dim=1,
         )
         seen = self.after[i]
-        out = self.network.offer(torch.cat([facts.to(seen.dtype), seen], 1)).to(own.dtype)
+        out = self.network.offer(torch.cat([readable(facts, seen.dtype), seen], 1)).to(own.dtype)
         guess = torch.log(1.2 * own / (after + 1e-4)).clamp(-6.0, 6.0)
         curve = nn.functional.pad(torch.softmax(out[:, 1:], dim=1).cumsum(1), (1, 0))
         low, high = (curve.gather(1, self.below[:, i] + more) for more in (0, 1))

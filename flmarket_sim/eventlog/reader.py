@@ -192,13 +192,14 @@ def sql(run: str | os.PathLike[str], query: str, *, unsafe: bool = False) -> pa.
     """
     import duckdb
 
+    valid_text(query)
     with duckdb.connect() as database:
         files = register_tables(database, run, query)
         try:
             if not unsafe:
                 lock_in(database, files)
                 only_a_question(query, "; `unsafe` allows every statement of DuckDB")
-            result = database.sql(valid_text(query))
+            result = database.sql(query)
         except (duckdb.Error, UnicodeDecodeError) as error:
             raise InputError(f"SQL: {_with_advice(error, unsafe)}") from None
         if result is None:

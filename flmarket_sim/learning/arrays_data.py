@@ -7,7 +7,7 @@ which they were given, as long as they are in use there.
 from __future__ import annotations
 
 from typing import Annotated, Any
-from weakref import WeakValueDictionary
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from flmarket_sim.randomness import Streams
 from flmarket_sim.scenario.model import Scenario
 
 ARRAYS = "arrays"
-_given: WeakValueDictionary[str, Dataset] = WeakValueDictionary()
+_given: dict[str, list[ref[Dataset]]] = {}  # by hash; several data sets may have the same arrays
 
 
 class ArraysData:
@@ -46,7 +46,7 @@ class ArraysData:
         return self.load(streams).owner_counts()
 
     def load(self, streams: Streams) -> Dataset:
-        data = _given.get(self.sha256)
+        data = _in_use(self.sha256)
         if data is None:
             raise DataError(
                 "the data of this scenario are arrays that were given in Python, and no file has "
@@ -60,7 +60,7 @@ def arrays_table(data: Dataset) -> dict[str, Any]:
     """The data table of a scenario that runs on a data set given in Python."""
     data.check()
     digest = data.sha256()
-    _given[digest] = data
+    _remember(digest, data)
     features = int(data.train_x.shape[1])
     return {"name": ARRAYS, "sha256": digest, "features": features, "classes": len(data.classes)}
 
@@ -79,7 +79,7 @@ def arrays_of_run(scenario: Scenario, data: Dataset | None, where: object) -> Da
         return None
     expected = str(scenario.data.options.get("sha256"))
     if data is None:
-        data = _given.get(expected)
+        data = _in_use(expected)
     if data is None:
         raise InputError(
             f"{where} is a run on arrays that were given in Python; continue it there with the "
@@ -90,5 +90,15 @@ def arrays_of_run(scenario: Scenario, data: Dataset | None, where: object) -> Da
             f"these are not the arrays of {where}: their SHA-256 is {digest}, and the run has "
             f"{expected}"
         )
-    _given[expected] = data
+    _remember(expected, data)
     return data
+
+
+def _remember(digest: str, data: Dataset) -> None:
+    others = [one for one in _given.get(digest, []) if one() is not None and one() is not data]
+    _given[digest] = [*others, ref(data)]
+
+
+def _in_use(digest: str) -> Dataset | None:
+    """A data set with these arrays that somebody still has."""
+    return next((data for one in _given.get(digest, []) if (data := one()) is not None), None)

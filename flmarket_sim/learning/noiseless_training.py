@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.learning.buyer_model import BuyerModel, Evaluation
+from flmarket_sim.learning.buyer_model import BuyerModel, Evaluation, require_finite
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.learning.learner import Learner
 from flmarket_sim.scenario.model import Learning
@@ -50,6 +50,7 @@ def train_without_noise(
         for number in range(learner.rounds):
             used = rows_of_round(rows, number)
             update = exact_update(learner.model, learning, learner.parameters, data, used)
+            require_finite(f"the update of buyer {learner.name!r} without noise", update)
             learner.end_round(number, prepare(update[None])[0])
     return learner.evaluate(data)
 

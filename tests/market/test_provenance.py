@@ -1,6 +1,5 @@
 """A run goes on with the weights, plug-ins, versions and CPU that began it, and with no others."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from flmarket_sim.market.named_files import file_contents
 from flmarket_sim.market.provenance import PACKAGES, cpu, differences
 from flmarket_sim.scenario.scenario_file import build_scenario
 from tests.support.paths import ROOT
+from tests.support.sealed_json import write_sealed
 
 WEIGHTS = ROOT / "flmarket_sim/auctions/learned/weights"
 SMALL = {
@@ -104,7 +104,7 @@ def test_another_kind_of_cpu_is_refused_by_name(tmp_path, key, name):
     broken_off(build_scenario(SMALL), out)
     info = fm.read_run(out)
     assert info[key][name] == cpu()[name]
-    (out / "run.json").write_text(json.dumps(info | {key: info[key] | {name: "SSE2"}}))
+    write_sealed(out / "run.json", info | {key: info[key] | {name: "SSE2"}})
     with pytest.raises(InputError, match=f"begun with {name} SSE2"):
         fm.resume(out)
 

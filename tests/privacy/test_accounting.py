@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import shutil
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.privacy.accounting import GRID, composed_loss
 from flmarket_sim.report.privacy_ledger import read, releases
 from tests.support.paths import ROOT
+from tests.support.sealed_json import without_hashes
 
 dp_accounting = pytest.importorskip("dp_accounting", reason="the extra [privacy] is not installed")
 
@@ -105,13 +107,20 @@ def test_the_command_checks_the_ledger_and_fails_when_it_is_wrong(liars, tmp_pat
     assert read(liars, 1e-6, 1).false_names
     cheat = tmp_path / "cheat"
     cheat.mkdir()
-    for part in ("events", "run.json", "owners.parquet"):
-        (cheat / part).symlink_to(liars / part)
+    as_an_earlier_version(liars, cheat)
     table = fm.read_ledger(liars)
     less = pa.array(table.column("privacy_sold").to_numpy() * 0.5)
     pq.write_table(table.set_column(1, "privacy_sold", less), cheat / "ledger.parquet")
     assert ask(cheat).exit_code == 1
     assert len(read(cheat, 1e-6, 1).wrong) == len(releases(liars))
+
+
+def as_an_earlier_version(run, folder):
+    """The run without its ledger and without hashes, so that readers take another ledger."""
+    for part in ("events", "owners.parquet"):
+        (folder / part).symlink_to(run / part)
+    shutil.copy(run / "run.json", folder)
+    without_hashes(folder)
 
 
 @pytest.fixture(scope="module")
@@ -162,8 +171,7 @@ def test_a_ledger_of_e_and_delta_shows_both_sums_and_says_what_they_promise(gaus
 
 
 def test_a_ledger_that_forgets_deltas_is_wrong(gaussian, tmp_path):
-    for part in ("events", "run.json", "owners.parquet"):
-        (tmp_path / part).symlink_to(gaussian / part)
+    as_an_earlier_version(gaussian, tmp_path)
     table = fm.read_ledger(gaussian)
     at = table.column_names.index("delta_sold")
     none = pa.array([0.0] * len(table))

@@ -19,7 +19,7 @@ from flmarket_sim.report.html import page, plotly_library, sources
 from flmarket_sim.report.html.parts import POINTS, evenly
 from tests.support.paths import ROOT
 from tests.support.patience import PATIENCE
-from tests.support.sealed_json import write_sealed
+from tests.support.sealed_json import without_hashes, write_sealed
 
 from .conftest import EVIL, run_of, sweep_in
 from .page_data import chart, data_of, table
@@ -342,6 +342,7 @@ def test_an_interrupted_run_is_shown_up_to_where_it_is(quickstart, tmp_path):
     broken = tmp_path / "broken"
     shutil.copytree(quickstart, broken)
     (broken / "ledger.parquet").unlink()
+    without_hashes(broken)  # only a finished run has those of its files in run.json
     info = fm.read_run(broken) | {"outcome": "interrupted", "error": "KeyboardInterrupt: "}
     write_sealed(broken / "run.json", info)
     data, whole = data_of(page.make([broken])), data_of(page.make([quickstart]))
@@ -351,7 +352,9 @@ def test_an_interrupted_run_is_shown_up_to_where_it_is(quickstart, tmp_path):
 
 
 def test_a_run_that_was_killed_before_its_first_round_says_so(quickstart, tmp_path):
-    write_sealed(tmp_path / "run.json", fm.read_run(quickstart) | {"outcome": "running"})
+    shutil.copy(quickstart / "run.json", tmp_path)
+    without_hashes(tmp_path)
+    write_sealed(tmp_path / "run.json", fm.read_run(tmp_path) | {"outcome": "running"})
     data = data_of(page.make([tmp_path]))
     assert "not one round" in data["notices"][0] and data["charts"] == []
 

@@ -90,7 +90,7 @@ def test_a_column_that_nobody_knows_is_refused_by_name(tmp_path):
 
 def test_a_date_that_python_does_not_have_is_refused_by_name(tmp_path):
     far = pa.table({"day": pa.array([2**31 - 1], pa.date32())})
-    with pytest.raises(InputError, match=r"a\.parquet cannot be read"):
+    with pytest.raises(InputError, match=r"a\.parquet has a value that Python cannot hold"):
         rows_of(tmp_path / "a.parquet", far)
 
 

@@ -12,6 +12,7 @@ from flmarket_sim.sweep.sweep_folder import read_sweep, read_sweep_json
 from flmarket_sim.sweep.sweep_plan import plan_sweep
 from flmarket_sim.sweep.sweep_runs import run_sweep
 from tests.support.commands_here import called
+from tests.support.sealed_json import write_sealed
 
 SMALL = {"rounds": 1, "owners": {"count": 20}, "model": {"name": "none"}}
 ODD = [5, [], {}, "text", None, True, [5], {"totals": 5, "seconds": 1.0}, {"seconds": 1.0},
@@ -61,7 +62,7 @@ def test_a_sweep_json_of_another_shape_is_refused_by_key(sweep, key, value):
     if key in ("versions", "scenario") and isinstance(value, dict):
         return
     content = json.loads((sweep / "sweep.json").read_text()) | {key: value}
-    (sweep / "sweep.json").write_text(json.dumps(content))
+    write_sealed(sweep / "sweep.json", content)
     with pytest.raises(InputError, match=rf"sweep\.json is damaged: {key}"):
         read_sweep(sweep)
     refused = called("report", sweep, "--out", sweep.parent / "page.html")

@@ -9,6 +9,7 @@ import pytest
 
 from flmarket_sim.workbench.folder_index import FolderIndex
 from flmarket_sim.workbench.jobs import Jobs
+from tests.support.sealed_json import write_sealed
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def listed(folder):
 def copied(folder, name, **changes):
     shutil.copytree(folder / "small", folder / name)
     path = folder / name / "run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    write_sealed(path, json.loads(path.read_text()) | changes)
     return path
 
 

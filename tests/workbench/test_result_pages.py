@@ -7,6 +7,7 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.report.html import page, sources
 from flmarket_sim.scenario.scenario_file import build_scenario
 from flmarket_sim.workbench.result_pages import MOST_COMPARED, ResultPages
+from tests.support.sealed_json import write_sealed
 
 from .conftest import SMALL
 
@@ -31,7 +32,7 @@ def test_a_page_is_made_again_only_when_a_file_has_changed(folder):
     first = pages.page(["small"])
     assert pages.page(["small"]) is first
     run = folder / "small" / "run.json"
-    run.write_text(run.read_text().replace('"finished"', '"interrupted"'))
+    write_sealed(run, fm.read_run(run.parent) | {"outcome": "interrupted"})
     assert pages.page(["small"]) is not first
 
 
@@ -46,4 +47,4 @@ def test_a_damaged_result_gets_a_sentence(client, folder):
     for part in (folder / "small").glob("events/kind=round/*"):
         part.write_bytes(b"no Parquet")
     refused = client.get("/api/page", params={"of": "small"})
-    assert refused.status_code == 400 and "cannot be" in refused.json()["error"]
+    assert refused.status_code == 400 and "is damaged" in refused.json()["error"]

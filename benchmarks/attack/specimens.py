@@ -16,6 +16,7 @@ from typing import Any
 import flmarket_sim as fm
 from flmarket_sim.auctions.learned import weight_files
 from flmarket_sim.eventlog import parquet_log
+from flmarket_sim.eventlog.view_numbers import view_key
 from flmarket_sim.experiments.worker_processes import ThisProcess
 from flmarket_sim.market import checkpoint
 from flmarket_sim.scenario.model import Scenario
@@ -73,6 +74,8 @@ def make_all(root: Path, names: Iterable[str] = ()) -> None:
         for folder, seed in (("whole", 1), ("twin", TWIN_SEED)):
             (root / name).mkdir(parents=True, exist_ok=True)
             make(name, root / name / folder, seed)
+            for info in (root / name / folder).rglob("run.json"):
+                view_key(info.parent)  # so that all views of its copies have the same numbers
 
 
 def specimens(root: Path) -> list[Specimen]:

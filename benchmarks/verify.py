@@ -11,7 +11,6 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from unittest import mock
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 import flmarket_sim as fm
 from benchmarks.disk import size
 from benchmarks.many_events import EVENTS_PER_ROUND, MARKET
+from benchmarks.timing import best_of
 from flmarket_sim.eventlog import KINDS
 from flmarket_sim.scenario.scenario_file import build_scenario
 from flmarket_sim.storage import sealed_files
@@ -29,20 +29,6 @@ from flmarket_sim.storage.sealed_files import file_hash, sealed
 SIMULATED = 10**6
 TURNS = 9
 SECONDS = 60.0
-
-
-def least(*sides: Callable[[], object]) -> list[float]:
-    """The least processor time of each side, over all threads, with the sides taking turns.
-
-    A check may run beside something else; its work counts all the same.
-    """
-    best = [float("inf")] * len(sides)
-    for _ in range(TURNS):
-        for place, side in enumerate(sides):
-            began = time.process_time()
-            side()
-            best[place] = min(best[place], time.process_time() - began)
-    return best
 
 
 def opened(run: Path) -> int:
@@ -94,7 +80,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         tables = MARKET | {"rounds": min(wanted, SIMULATED) // EVENTS_PER_ROUND + 1}
         run = fm.run(build_scenario(tables), Path(name) / "run").path
-        checked, blind = least(lambda: opened(run), lambda: opened_blindly(run))
+        # processor time of all threads: a check may run beside something else
+        sides = (lambda: opened(run), lambda: opened_blindly(run))
+        checked, blind = best_of(TURNS, *sides, clock=time.process_time)
         small = fm.read_run(run)["log"]["events"]
         grown(run, -(-wanted // small))
         events, stored = fm.read_run(run)["log"]["events"], size(run)

@@ -22,6 +22,7 @@ SEAL = "content_sha256"  # the last key of a sealed JSON file
 HASH_LIST = "files.json"  # hashes of the other files of a folder
 BLOCK = 2**20
 SETTLED = 2.0  # seconds after which a change of a file shows in its time stamps on any system
+MOST_KNOWN = 2**14  # hashes that a process remembers; a server may live for months
 _known: dict[tuple[Any, ...], str] = {}  # hashes of files that this process has read
 
 
@@ -90,6 +91,8 @@ def file_hash(path: Path) -> str:
         while block := file.read(BLOCK):
             digest.update(block)
     if time.time() - changed / 1e9 > SETTLED:
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()
         _known[stamp] = digest.hexdigest()
     return digest.hexdigest()
 

@@ -21,6 +21,20 @@ def best_of(
     return best
 
 
+def ratios(
+    repeats: int,
+    side: Callable[[], object],
+    other: Callable[[], object],
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[float]:
+    """The time of a side over that of another, once for each turn that the two take, ascending."""
+    found = []
+    for _ in range(repeats):
+        times = best_of(1, side, other, clock=clock)
+        found.append(times[0] / times[1])
+    return sorted(found)
+
+
 def peak_memory() -> float:
     """Largest resident memory of this process so far, in bytes.
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from flmarket_sim.eventlog.view_numbers import KEY_FILE
+
 
 class Damage(NamedTuple):
     """What was done, and to which files of the folder."""
@@ -90,8 +92,11 @@ def foreign(folder: Path, twin: Path, chance: random.Random) -> Damage | None:
     return Damage("the file of another result in its place", [path])
 
 
-def deletion(folder: Path, twin: Path, chance: random.Random) -> Damage:
+def deletion(folder: Path, twin: Path, chance: random.Random) -> Damage | None:
+    """A file, but not the secret of views: whoever deletes it asks for new numbers."""
     path = chance.choice(files_in(folder))
+    if path.name == KEY_FILE:
+        return None
     path.unlink()
     return Damage("a file deleted", [path])
 

@@ -74,8 +74,9 @@ def make_all(root: Path, names: Iterable[str] = ()) -> None:
         for folder, seed in (("whole", 1), ("twin", TWIN_SEED)):
             (root / name).mkdir(parents=True, exist_ok=True)
             make(name, root / name / folder, seed)
-            for info in (root / name / folder).rglob("run.json"):
-                view_key(info.parent)  # so that all views of its copies have the same numbers
+            for path in (root / name / folder).rglob("run.json"):
+                # so that all views of its copies have the same numbers
+                view_key(path.parent, fm.read_run(path.parent))
 
 
 def specimens(root: Path) -> list[Specimen]:

@@ -94,7 +94,7 @@ def write_view(run: str | os.PathLike[str], who: str, out: str | Path) -> dict[s
         raise InputError(
             f"{run / 'run.json'} does not describe a run: {type(error).__name__}: {error}"
         ) from None
-    key = view_key(run)
+    key = view_key(run, info)
     claim(out, "view")
     try:
         files = event_files(run, list(KINDS))  # a snapshot, in case the run is going on

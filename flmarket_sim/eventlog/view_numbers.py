@@ -9,9 +9,12 @@ the same numbers. Two participants have different numbers for an owner.
 from __future__ import annotations
 
 import hmac
+import json
 import secrets
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,32 +23,44 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog.participants import Participant
 from flmarket_sim.eventlog.record import Role
 from flmarket_sim.storage.atomic_files import write_text
+from flmarket_sim.storage.sealed_files import check_seal, sealed
+from flmarket_sim.storage.untrusted_files import read_json
 
 KEY_FILE = "view.key"
 KEY_BYTES = 32
-ANEW = "delete it, and the next view draws a new one, with other numbers for all owners"
+ANEW = "Delete it, and the next view draws a new one, with other numbers for all owners"
 Ints = NDArray[np.int64]
 
 
-def view_key(run: Path) -> bytes:
+def view_key(run: Path, info: Mapping[str, Any]) -> bytes:
     """The secret of the views of a run: drawn from the operating system at the first view.
 
-    A folder that cannot be written to keeps no secret, and every view of it has numbers of its own.
+    The file says of which run it is and has a hash, so that neither damage nor the secret of
+    another run gives the owners other numbers in silence. A folder that cannot be written to keeps
+    no secret, and every view of it has numbers of its own.
     """
     path = run / KEY_FILE
-    if not path.exists():
-        key = secrets.token_bytes(KEY_BYTES)
-        try:
-            write_text(path, key.hex() + "\n")
-        except OSError:
-            return key
     try:
-        kept = bytes.fromhex(path.read_text("ascii").strip())
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} is not the key of views: {error}; {ANEW}") from None
-    if len(kept) != KEY_BYTES:
-        raise InputError(f"{path} is not the key of views: it has {len(kept)} bytes; {ANEW}")
-    return kept
+        kept = read_json(path)
+    except FileNotFoundError:
+        key = secrets.token_bytes(KEY_BYTES)
+        with suppress(OSError):
+            write_key(run, info, key)
+        return key
+    check_seal(path, kept, ANEW, needed=True)
+    if kept.get("run") != _identity(info):
+        raise InputError(f"{path} is the key of another run. {ANEW}")
+    return bytes.fromhex(kept["key"])
+
+
+def write_key(run: Path, info: Mapping[str, Any], key: bytes) -> None:
+    """Keeps a secret for the views of a run, in place of the one that it may have."""
+    content = sealed({"run": _identity(info), "key": key.hex()})
+    write_text(run / KEY_FILE, json.dumps(content) + "\n")
+
+
+def _identity(info: Mapping[str, Any]) -> list[str]:
+    return [str(info.get(name)) for name in ("scenario_sha256", "seed")]
 
 
 def new_numbers(names: set[int], viewer: Participant, key: bytes) -> dict[int, int]:

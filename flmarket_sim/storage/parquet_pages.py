@@ -20,11 +20,15 @@ import pyarrow.parquet as pq
 
 SIZE, STORED_SIZE, CHECKSUM = 2, 3, 4  # fields of a header
 DATA, DICTIONARY, DATA_V2 = 5, 7, 8  # structs that begin with the number of values
+VALUED = frozenset((DATA, DICTIONARY, DATA_V2))
 VALUES = 1
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
+INTEGERS = frozenset((I16, I32, I64))
+WIDTHS = {TRUE: 0, FALSE: 0, BYTE: 1, DOUBLE: 8}  # bytes of a value; a truth is in the kind itself
 NESTING = 16
 HEADER, LARGEST_HEADER = 200, 2**24  # bytes: nearly all are within the first
 VALUE_BYTES = 16  # of a value in memory, with its levels; texts and dictionaries are in the sizes
+Fields = dict[int, Any]
 
 
 class Page(NamedTuple):
@@ -95,60 +99,71 @@ def _check(content: Any, page: Page, column: str) -> None:
 
 def _page(content: Any, place: int) -> Page:
     fields, start = _header(content, place)
-    structs = [fields[kind] for kind in (DATA, DICTIONARY, DATA_V2) if kind in fields]
-    counts = [one.get(VALUES, -1) if isinstance(one, dict) else -1 for one in structs]
-    size, stored = fields.get(SIZE, -1), fields.get(STORED_SIZE, -1)
-    if not all(isinstance(number, int) and number >= 0 for number in (size, stored, *counts)):
-        raise DamagedPageError("a page has no size or a negative one")
-    checksum = fields.get(CHECKSUM)
-    return Page(
-        size, sum(counts), start, start + stored, None if checksum is None else checksum % 2**32
-    )
+    try:
+        counts = [fields[kind][VALUES] for kind in VALUED & fields.keys()]
+        size, stored, checksum = fields[SIZE], fields[STORED_SIZE], fields.get(CHECKSUM)
+        if min(size, stored, *counts) < 0:
+            raise DamagedPageError("a page has a negative size")
+        end = start + stored
+        return Page(size, sum(counts), start, end, None if checksum is None else checksum % 2**32)
+    except (KeyError, TypeError):
+        raise DamagedPageError("a page has no size") from None
 
 
-def _header(content: Any, place: int) -> tuple[dict[int, Any], int]:
+def _header(content: Any, place: int) -> tuple[Fields, int]:
     """The fields of a header, and where it ends."""
     for length in (HEADER, LARGEST_HEADER):
         try:
-            fields, end = _struct(content[place : place + length], 0, 0)
+            fields, end = _struct(content[place : place + length])
         except IndexError:
             continue
         return fields, place + end
     raise DamagedPageError("the header of a page is cut off")
 
 
-def _struct(content: bytes, place: int, depth: int) -> tuple[dict[int, Any], int]:
-    """The fields of a struct by number, and where it ends. Only numbers and structs are kept."""
-    if depth > NESTING:
-        raise DamagedPageError("a header is nested too deeply")
-    fields: dict[int, Any] = {}
-    number = 0
-    while head := content[place]:
+def _struct(content: bytes) -> tuple[Fields, int]:
+    """The fields by number of a struct that begins here, and where it ends.
+
+    Only numbers and structs are kept. Every page of a log passes here when it is opened, so this is
+    one loop without calls.
+    """
+    fields: Fields = {}
+    outer: list[tuple[Fields, int]] = []  # the structs around the present one, and its number there
+    place = number = 0
+    while True:
+        head = content[place]
         place += 1
-        kind, step = head & 15, head >> 4
-        if step:
-            number += step
+        if not head:
+            if not outer:
+                return fields, place
+            fields, number = outer.pop()
+            continue
+        kind = head & 15
+        if head > 15:
+            number += head >> 4
         else:
             raw, place = _varint(content, place)
             number = (raw >> 1) ^ -(raw & 1)
-        fields[number], place = _value(content, place, kind, depth)
-    return fields, place + 1
-
-
-def _value(content: bytes, place: int, kind: int, depth: int) -> tuple[Any, int]:
-    if kind in (I16, I32, I64):
-        raw, place = _varint(content, place)
-        return (raw >> 1) ^ -(raw & 1), place
-    if kind in (TRUE, FALSE):
-        return kind == TRUE, place
-    if kind == STRUCT:
-        return _struct(content, place, depth + 1)
-    if kind == BINARY:
-        length, place = _varint(content, place)
-        return None, place + length
-    if kind in (BYTE, DOUBLE):
-        return None, place + (1 if kind == BYTE else 8)
-    raise DamagedPageError(f"the header of a page has a field of kind {kind}")
+        if kind in INTEGERS:
+            raw = content[place]
+            place += 1
+            if raw > 127:
+                raw, place = _varint(content, place - 1)
+            fields[number] = (raw >> 1) ^ -(raw & 1)
+        elif kind == STRUCT:
+            if len(outer) >= NESTING:
+                raise DamagedPageError("a header is nested too deeply")
+            outer.append((fields, number))
+            inner: Fields = {}
+            fields[number] = inner
+            fields, number = inner, 0
+        elif kind == BINARY:
+            length, place = _varint(content, place)
+            place += length
+        elif kind in WIDTHS:
+            place += WIDTHS[kind]
+        else:
+            raise DamagedPageError(f"the header of a page has a field of kind {kind}")
 
 
 def _varint(content: bytes, place: int) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from flmarket_sim.eventlog import KINDS, buyer_id, parquet_log, write_view
 from flmarket_sim.eventlog.participants import Participant
 from flmarket_sim.eventlog.record import Role
 from flmarket_sim.eventlog.schema import ENVELOPE
-from flmarket_sim.eventlog.view_numbers import KEY_FILE, new_numbers
+from flmarket_sim.eventlog.view_numbers import new_numbers, write_key
 from flmarket_sim.eventlog.visibility import seen_by
 from flmarket_sim.market.mail import Inbox
 from flmarket_sim.market.messages import BidMessage
@@ -41,7 +41,7 @@ def unreliable(tmp_path_factory):
         ROOT / "scenarios/studies/unreliable.toml", ["rounds=8", "owners.count=20"]
     )
     run = fm.run(scenario, tmp_path_factory.mktemp("whole") / "run").path
-    (run / KEY_FILE).write_text(KEY.hex())
+    write_key(run, fm.read_run(run), KEY)
     return run
 
 

@@ -12,7 +12,7 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog import write_view
 from flmarket_sim.eventlog.participants import Participant
 from flmarket_sim.eventlog.record import Role
-from flmarket_sim.eventlog.view_numbers import KEY_FILE, new_numbers
+from flmarket_sim.eventlog.view_numbers import KEY_FILE, new_numbers, write_key
 from flmarket_sim.eventlog.view_warnings import view_warnings
 from flmarket_sim.owners.population import choose_bidders
 from flmarket_sim.randomness import Streams
@@ -38,7 +38,7 @@ def market(tmp_path_factory):
     """A run, and the view of its broker."""
     folder = tmp_path_factory.mktemp("attacks")
     run = fm.run(build_scenario(MARKET), folder / "run").path
-    (run / KEY_FILE).write_text("5a" * 32 + "\n")  # the same numbers every time
+    write_key(run, fm.read_run(run), b"Z" * 32)  # the same numbers every time
     write_view(run, "broker", folder / "view")
     return run, folder / "view"
 
@@ -90,7 +90,7 @@ def test_the_order_of_rows_does_not_say_who_is_who(market):
 
 def test_the_numbers_are_those_of_the_key_which_is_in_no_view(market, tmp_path):
     run, view = market
-    key = (run / KEY_FILE).read_text().strip()
+    key = json.loads((run / KEY_FILE).read_text())["key"]
     assert len(bytes.fromhex(key)) == 32
     for path in view.rglob("*"):
         assert path.name != KEY_FILE and (path.is_dir() or key.encode() not in path.read_bytes())
@@ -102,7 +102,7 @@ def test_the_numbers_are_those_of_the_key_which_is_in_no_view(market, tmp_path):
     other = fm.read_events(tmp_path / "other", "bid").column("sender").to_pylist()
     assert other != same[0].column("sender").to_pylist()
     (run / KEY_FILE).write_text("no key")
-    with pytest.raises(InputError, match="is not the key of views"):
+    with pytest.raises(InputError, match=r"view\.key cannot be read"):
         write_view(run, "broker", tmp_path / "none")
     (tmp_path / "kept").replace(run / KEY_FILE)
 

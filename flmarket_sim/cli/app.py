@@ -6,8 +6,6 @@ Results go to stdout and progress to stderr. The exit code is 0 when the command
 
 from __future__ import annotations
 
-import atexit
-import gc
 import io
 import signal
 import sys
@@ -139,7 +137,6 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a file name may not be valid text
     warnings.showwarning = _show_warning
-    atexit.register(gc.freeze)  # at the end a large market is not freed object by object
     signal.signal(signal.SIGTERM, _interrupt)  # so that files are completed before the end
     try:
         app()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -92,7 +94,8 @@ def print_warnings(run: Run) -> None:
 
 
 def interrupted(directory: Path, repeatable: bool = True) -> FlmarketError:
-    """The error of a run that was interrupted."""
+    """The error of a run that was interrupted, with which the process ends."""
+    atexit.register(gc.freeze)  # a large market is not freed object by object: that takes seconds
     further = (
         f"`flmarket resume {shlex.quote(str(directory))}` goes on"
         if repeatable

@@ -37,7 +37,7 @@ ORDERED = ("seq", "time")  # columns for which a dictionary is never worthwhile
 
 
 class ParquetLog:
-    """The event log of one run. `seq` is the number of the last event.
+    """The event log of one run, which is called `of`. `seq` is the number of the last event.
 
     `part` is the number of the next part, `flushed` the last event in earlier parts, and `safe` the
     last event that is on disk.
@@ -49,13 +49,14 @@ class ParquetLog:
         buyers: tuple[str, ...],
         behaviours: tuple[str, ...] = (),
         families: tuple[str, ...] = FAMILIES,
+        of: str = "",
     ) -> None:
         self.folder = folder
         self.seq = self.flushed = self.safe = self.part = 0
         self.pending = {kind: PendingEvents(kind, buyers, behaviours, families) for kind in KINDS}
         self.hashes = {kind: KindHash(pending.columns) for kind, pending in self.pending.items()}
         self.journal = Journal(folder)
-        self.files = RunFiles(folder.parent)
+        self.files = RunFiles(folder.parent, of)
         self.needed: int | None = None  # the journal that the checkpoint needs
         self._noted = time.monotonic()
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from flmarket_sim.errors import InputError, shown
 from flmarket_sim.eventlog.journal import journals, read_journal
-from flmarket_sim.eventlog.run_files import check_files, known_hashes, own_parts
+from flmarket_sim.eventlog.run_files import check_files, check_own, known_hashes, own_parts
 from flmarket_sim.eventlog.run_info import FILES, FRAMES, read_info
 from flmarket_sim.eventlog.schema import ENVELOPE, KINDS, arrow_schema
 from flmarket_sim.eventlog.sql_room import as_pattern, lock_in, only_a_question, valid_text
@@ -30,9 +30,11 @@ from flmarket_sim.storage.untrusted_files import check_parquet, read_parquet, re
 def read_run(run: str | os.PathLike[str]) -> dict[str, Any]:
     """The content of run.json: scenario, hashes, versions, outcome."""
     try:
-        return read_info(Path(run))
+        info = read_info(Path(run))
     except FileNotFoundError:
         raise InputError(f"{run} is not the directory of a run: it has no run.json") from None
+    check_own(Path(run), info)
+    return info
 
 
 def read_scenario(run: str | os.PathLike[str]) -> Scenario:
@@ -256,6 +258,11 @@ def register_tables(
                 check_parquet(path, table_schema(name), known_only=True, checksums=True)
             files.append(path)
             _view(database, run, name, [path])
+        elif query is not None and name in (asked or ()):
+            raise InputError(
+                f"{path} is not there: it is lost, or the run has not written it yet, or this is "
+                "the view of somebody who does not know it"
+            )
     return files
 
 

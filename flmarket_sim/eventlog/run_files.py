@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from flmarket_sim.errors import InputError
-from flmarket_sim.eventlog.run_info import AGAIN, FILES, FRAMES, NAME
+from flmarket_sim.eventlog.run_info import AGAIN, FILES, FRAMES, NAME, identity
 from flmarket_sim.storage.parquet_pages import frame_of
 from flmarket_sim.storage.sealed_files import (
     HASH_LIST,
@@ -26,6 +26,7 @@ from flmarket_sim.storage.sealed_files import (
     write_hash_list,
 )
 
+LEDGER = "ledger.parquet"
 RESUME = "If no process is at work on the run, delete this file, and `resume` continues the run"
 Hashes = dict[str, str]  # path inside of the run's directory, with slashes -> SHA-256
 
@@ -33,9 +34,9 @@ Hashes = dict[str, str]  # path inside of the run's directory, with slashes -> S
 class RunFiles:
     """The hashes of the files that a run has written. `save` keeps them in `files.json`."""
 
-    def __init__(self, run: Path) -> None:
-        self.run = run
-        self.hashes = read_hash_list(run, RESUME) or {}
+    def __init__(self, run: Path, of: str = "") -> None:
+        self.run, self._of = run, of
+        self.hashes = read_hash_list(run, RESUME, of) or {}
         self.frames: Hashes = {}
 
     def add(self, path: Path, content: Path | None = None) -> None:
@@ -50,7 +51,7 @@ class RunFiles:
         return self.hashes.setdefault(self._name(path), actual) == actual
 
     def save(self) -> None:
-        write_hash_list(self.run, self.hashes)
+        write_hash_list(self.run, self.hashes, self._of)
 
     def sorted(self) -> Hashes:
         return dict(sorted(self.hashes.items()))
@@ -74,7 +75,7 @@ def hashes_of(run: Path, paths: Iterable[Path]) -> Hashes:
 
 def known_hashes(run: str | os.PathLike[str], info: Mapping[str, Any]) -> Hashes | None:
     """The hashes of a run's files; None if the run has none, as those of earlier versions."""
-    return info[FILES] if FILES in info else read_hash_list(Path(run), RESUME)
+    return info[FILES] if FILES in info else read_hash_list(Path(run), RESUME, identity(info))
 
 
 def own_parts(
@@ -115,6 +116,18 @@ def check_files(
             check_file(path, hashes[name], *_words(info))
         elif path.exists() and (FILES in info or name.startswith("events/")):
             _refuse(path, "is not a file of this run: {} does not name it", info)
+
+
+def check_own(run: Path, info: Mapping[str, Any]) -> None:
+    """Refuses a run.json that is not of the files beside it: that of another run is whole, too.
+
+    The ledger decides for a finished run, since it is small and no two runs have the same; the list
+    of hashes decides for one that is not finished.
+    """
+    if FILES not in info:
+        known_hashes(run, info)
+    elif LEDGER in info[FILES]:
+        check_file(run / LEDGER, info[FILES][LEDGER], *_words(info))
 
 
 def _words(info: Mapping[str, Any]) -> tuple[str, str]:

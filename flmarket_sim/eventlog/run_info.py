@@ -104,6 +104,11 @@ class RunInfo(dict[str, Any]):
         raise InputError(f"{self.path} does not describe a run: it has no {key!r}")
 
 
+def identity(info: Mapping[str, Any]) -> str:
+    """Which run this is: other files of a run say with it that they belong to this one."""
+    return f"{info['scenario_sha256']} {info.get('seed')}" if "scenario_sha256" in info else ""
+
+
 def _copied(value: Any, path: Path) -> Any:
     if isinstance(value, dict):
         return RunInfo(value, path)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog.participants import Participant
 from flmarket_sim.eventlog.record import Role
+from flmarket_sim.eventlog.run_info import identity
 from flmarket_sim.storage.atomic_files import write_text
 from flmarket_sim.storage.sealed_files import check_seal, sealed
 from flmarket_sim.storage.untrusted_files import read_json
@@ -48,19 +49,15 @@ def view_key(run: Path, info: Mapping[str, Any]) -> bytes:
             write_key(run, info, key)
         return key
     check_seal(path, kept, ANEW, needed=True)
-    if kept.get("run") != _identity(info):
+    if kept.get("run") != identity(info):
         raise InputError(f"{path} is the key of another run. {ANEW}")
     return bytes.fromhex(kept["key"])
 
 
 def write_key(run: Path, info: Mapping[str, Any], key: bytes) -> None:
     """Keeps a secret for the views of a run, in place of the one that it may have."""
-    content = sealed({"run": _identity(info), "key": key.hex()})
+    content = sealed({"run": identity(info), "key": key.hex()})
     write_text(run / KEY_FILE, json.dumps(content) + "\n")
-
-
-def _identity(info: Mapping[str, Any]) -> list[str]:
-    return [str(info.get(name)) for name in ("scenario_sha256", "seed")]
 
 
 def new_numbers(names: set[int], viewer: Participant, key: bytes) -> dict[int, int]:

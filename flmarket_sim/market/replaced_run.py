@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from flmarket_sim.errors import InputError
-from flmarket_sim.eventlog import read_run
+from flmarket_sim.eventlog.run_info import read_info
 from flmarket_sim.eventlog.schema import KINDS
 from flmarket_sim.eventlog.view_numbers import KEY_FILE
 from flmarket_sim.market import checkpoint
@@ -65,7 +65,7 @@ def _outcome(folder: Path) -> str:
     try:
         if not (folder / INFO).is_file() or (folder / "sweep.json").exists():
             return ""
-        info = read_run(folder)
+        info = read_info(folder)
     except (InputError, OSError):
         return ""
     ours = {"scenario", "scenario_sha256", "versions"} <= info.keys()

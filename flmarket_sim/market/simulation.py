@@ -16,6 +16,7 @@ from flmarket_sim.eventlog import Log, ParquetLog
 from flmarket_sim.eventlog.parquet_log import ADVICE
 from flmarket_sim.eventlog.round_log import RoundLog
 from flmarket_sim.eventlog.run import Run
+from flmarket_sim.eventlog.run_info import identity
 from flmarket_sim.learning.arrays_data import arrays_of_run
 from flmarket_sim.learning.buyer_model import create_model
 from flmarket_sim.learning.dataset import Dataset, read_data
@@ -104,7 +105,8 @@ def _carry_out(
 ) -> Run:
     buyers = tuple(buyer.name for buyer in scenario.resolved_buyers())
     families = named_families(scenario)
-    log = ParquetLog(folder.path / "events", buyers, behaviour_labels(scenario), families)
+    labels, of = behaviour_labels(scenario), identity(folder.info)
+    log = ParquetLog(folder.path / "events", buyers, labels, families, of)
     models = ModelKeeper(folder.path, scenario)
     try:
         with threadpool_limits(limits=1, user_api="blas"):  # sums in one order on any machine

@@ -55,20 +55,25 @@ def read_sealed(path: Path, advice: str) -> dict[str, Any]:
     return content
 
 
-def write_hash_list(folder: Path, hashes: Mapping[str, str]) -> None:
-    """Keeps the hashes of files of a folder, by their names in it."""
-    content = sealed({"files": dict(sorted(hashes.items()))})
+def write_hash_list(folder: Path, hashes: Mapping[str, str], of: str) -> None:
+    """Keeps the hashes of files of a folder, by their names in it; `of` says whose they are."""
+    content = sealed({"of": of, "files": dict(sorted(hashes.items()))})
     write_text(folder / HASH_LIST, json.dumps(content, indent=1) + "\n")
 
 
-def read_hash_list(folder: Path, advice: str) -> dict[str, str] | None:
-    """The hashes of files of a folder; None if it has no list of them."""
+def read_hash_list(folder: Path, advice: str, of: str = "") -> dict[str, str] | None:
+    """The hashes of files of a folder; None if it has no list of them.
+
+    `of` is what the folder says it holds, if it says so: the list of something else is refused.
+    """
     path = folder / HASH_LIST
     try:
         content = read_json(path)
     except FileNotFoundError:
         return None
     check_seal(path, content, advice, needed=True)
+    if of and content.get("of", of) not in ("", of):
+        raise InputError(f"{path} and what is beside it are not of one result. {advice}")
     try:
         return {str(name): str(digest) for name, digest in content["files"].items()}
     except (KeyError, AttributeError):

@@ -132,7 +132,8 @@ class SweepFolder:
         _write(self.path / "summary.parquet", table)
         _write(self.path / "timings.parquet", pa.Table.from_pylist(timings, TIMINGS))
         with _disk_errors(self.path):
-            write_hash_list(self.path, {name: file_hash(self.path / name) for name in TABLES})
+            hashes = {name: file_hash(self.path / name) for name in TABLES}
+            write_hash_list(self.path, hashes, self.plan.digest)
         return table
 
     def _ends(self, run: PlannedRun, failure: Failure | None) -> tuple[list[Row], float | None]:
@@ -224,6 +225,7 @@ def read_sweep_json(directory: Path) -> dict[str, Any]:
     try:
         content = read_sealed(directory / "sweep.json", DO_AGAIN)
         check_shape(directory / "sweep.json", content, SweepFacts)
+        read_hash_list(directory, CONTINUE, str(content.get("sha256", "")))
         return content
     except FileNotFoundError:
         raise InputError(

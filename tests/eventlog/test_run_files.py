@@ -121,6 +121,34 @@ def test_files_of_another_run_are_refused(run, tmp_path, name):
         fm.read_events(run, "bid")
 
 
+def test_the_run_json_of_another_run_is_refused(run, tmp_path, monkeypatch):
+    other = fm.run(build_scenario(MARKET | {"seed": 7}), tmp_path / "other").path
+    shutil.copy(other / "run.json", run / "run.json")
+    with pytest.raises(InputError, match=r"ledger\.parquet is damaged"):
+        fm.read_run(run)
+    monkeypatch.setattr(parquet_log, "EVENTS_PER_PART", 30)
+    stopped = [tmp_path / "stopped", tmp_path / "stopped too"]
+    for seed, path in enumerate(stopped):
+        with pytest.raises(KeyboardInterrupt):
+            fm.run(build_scenario(MARKET | {"seed": seed}), path, progress=stop_after(2))
+    shutil.copy(stopped[0] / "run.json", stopped[1] / "run.json")
+    with pytest.raises(
+        InputError, match=r"files\.json and what is beside it are not of one result"
+    ):
+        fm.read_run(stopped[1])
+    fm.run(build_scenario(MARKET), stopped[1], force=True)
+    assert everything(stopped[1]) is not None
+
+
+def test_sql_names_a_table_that_is_not_there(run, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        fm.run(build_scenario(MARKET), tmp_path / "stopped", progress=stop_after(2))
+    with pytest.raises(InputError, match=r"ledger\.parquet is not there"):
+        fm.sql(tmp_path / "stopped", "select * from ledger")
+    with pytest.raises(InputError, match="Table with name nothing does not exist"):
+        fm.sql(tmp_path / "stopped", "select * from nothing")
+
+
 def test_run_json_has_a_hash_of_itself(run):
     path = run / "run.json"
     path.write_text(path.read_text().replace('"seed": ', '"seed": 1'))

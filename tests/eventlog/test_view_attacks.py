@@ -104,6 +104,15 @@ def test_the_numbers_are_those_of_the_key_which_is_in_no_view(market, tmp_path):
     (run / KEY_FILE).write_text("no key")
     with pytest.raises(InputError, match=r"view\.key cannot be read"):
         write_view(run, "broker", tmp_path / "none")
+    kept = (tmp_path / "kept").read_text()
+    turned = kept.replace('"key": "5a', '"key": "5b')
+    (run / KEY_FILE).write_text(turned)
+    with pytest.raises(InputError, match=r"view\.key is damaged"):
+        write_view(run, "broker", tmp_path / "none")
+    assert turned != kept
+    write_key(run, {"scenario_sha256": "of another run", "seed": 1}, b"Z" * 32)
+    with pytest.raises(InputError, match=r"view\.key is the key of another run"):
+        write_view(run, "broker", tmp_path / "none")
     (tmp_path / "kept").replace(run / KEY_FILE)
 
 

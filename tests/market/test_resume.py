@@ -139,7 +139,7 @@ def test_what_cannot_be_resumed_is_refused_with_what_to_do(tmp_path, often):
     info = fm.read_run(out)
     for wrong, message in (
         ({"versions": info["versions"] | {"numpy": "0.1"}}, r"numpy 0\.1 \(now"),
-        ({"scenario_sha256": "0" * 64}, "hash"),
+        ({"scenario_sha256": "0" * 64}, "not of one result"),
         ({"scenario": info["scenario"] | {"rounds": 13}}, "hash"),
         ({"scenario": info["scenario"] | {"rounds": "many"}}, "rounds"),
         ({"versions": None}, "versions"),

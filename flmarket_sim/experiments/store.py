@@ -76,9 +76,12 @@ class FileStore:
             raise
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
         try:
             self._sync()
+        except OSError as failure:
+            if kind is None:  # otherwise another error ends the block already
+                raise disk_error(self.path, failure, ADVICE) from failure
         finally:
             self._resources.close()
 
@@ -104,7 +107,10 @@ class FileStore:
 
     def delete(self) -> None:
         """Removes the file once its results are safe elsewhere."""
-        self.path.unlink(missing_ok=True)
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise disk_error(self.path, error, ADVICE) from error
 
     def _delete_if_empty(self) -> None:
         """Called when the file is closed and the lock still held: nobody else writes into it."""

@@ -176,9 +176,9 @@ def finish(trainer: Trainer, out: Path) -> Learned:
     try:
         write_whole(metrics, lambda fresh: pq.write_table(table, fresh))
         weight_files.save(out, learned)
+        _unfinished(out).unlink(missing_ok=True)
     except OSError as error:
         raise disk_error(out, error, AGAIN) from error
-    _unfinished(out).unlink(missing_ok=True)
     return learned
 
 

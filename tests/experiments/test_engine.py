@@ -281,3 +281,21 @@ def test_a_damaged_store_stays(tmp_path):
     with pytest.raises(InputError, match="line 1"), FileStore(tmp_path / "tasks.jsonl"):
         pass
     assert (tmp_path / "tasks.jsonl").read_text() == "not a result\n"
+
+
+def test_a_disk_that_fails_at_the_end_of_a_store_is_named(tmp_path, monkeypatch):
+    def broken(*_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with (
+        pytest.raises(FlmarketError, match=r"tasks\.jsonl"),
+        FileStore(tmp_path / "tasks.jsonl") as store,
+    ):
+        store.add("a", 1)
+    with pytest.raises(ZeroDivisionError), FileStore(tmp_path / "tasks.jsonl") as store:
+        assert store["a"] == 1
+        raise ZeroDivisionError  # the error that ends the block is not hidden
+    monkeypatch.setattr(Path, "unlink", broken)
+    with pytest.raises(FlmarketError, match=r"tasks\.jsonl"):
+        store.delete()

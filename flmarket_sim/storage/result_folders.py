@@ -84,9 +84,10 @@ def lock(folder: Path, what: str) -> BaseFileLock:
 def remove_lock_file(path: Path) -> None:
     """Deletes a lock file at the end of the work that it guards, while its lock is still held.
 
-    Windows cannot delete a file that is open. There the release of the lock deletes it.
+    Windows cannot delete a file that is open. There the release of the lock deletes it. A lock file
+    that a broken disk keeps does no harm: nobody holds its lock.
     """
-    with suppress(PermissionError):
+    with suppress(OSError):
         path.unlink(missing_ok=True)
 
 

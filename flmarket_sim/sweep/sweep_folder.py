@@ -128,7 +128,8 @@ class SweepFolder:
             if ends and run.scenario is not None:
                 timings.append({"run": run.id, "seconds": seconds})
         table = pa.Table.from_pylist(rows, self._schema(names))
-        (self.path / HASH_LIST).unlink(missing_ok=True)  # a kill leaves no wrong hashes
+        with _disk_errors(self.path):
+            (self.path / HASH_LIST).unlink(missing_ok=True)  # a kill leaves no wrong hashes
         _write(self.path / "summary.parquet", table)
         _write(self.path / "timings.parquet", pa.Table.from_pylist(timings, TIMINGS))
         with _disk_errors(self.path):

@@ -89,3 +89,11 @@ def test_a_kill_leaves_what_was_written_so_far(fault, left, tmp_path):
     with installed(disk), pytest.raises(faults.Killed):
         (folder / "a.txt").write_text(TEXT)
     assert (tmp_path / "left/a.txt").read_text() == left and disk.what == "write a.txt"
+
+
+@pytest.mark.parametrize("name", ["study", "sweep"])
+def test_a_broken_disk_is_named_at_every_operation(tmp_path, name):
+    trials = FaultTrials(tmp_path, 0)
+    operations, whole = trials.undisturbed(name)
+    told = [trials.trial(name, BROKEN, at, whole) for at in range(1, operations + 1)]
+    assert operations > 10 and [one for one in told if one.wrong] == []

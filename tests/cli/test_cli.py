@@ -143,6 +143,8 @@ def test_evaluate_compares_auctions_in_a_table_json_and_figure(tmp_path):
         "scenarios/paper/iid.toml",
         "--profiles",
         "20",
+        "--floor",
+        "2",
         "--workers",
         "1",
     ]

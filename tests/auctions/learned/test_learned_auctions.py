@@ -88,7 +88,7 @@ def test_our_dm_regretnet_is_better_than_the_published_one_in_error_and_in_truth
     scenario = fm.load_scenario(
         ROOT / f"scenarios/paper/{market}.toml", ["seed=777"]
     )  # owners nobody was trained on
-    tasks = evaluation_tasks(auctions, scenario, None, 200, "opt-aggr", 40, seed=3)
+    tasks = evaluation_tasks(auctions, scenario, None, 100, "opt-aggr", 12, seed=3)
     ours, theirs = scores(tasks, [evaluate(task) for task in tasks])
     assert ours.error_bound <= 0.6 * theirs.error_bound
     assert ours.regret <= 0.5 * theirs.regret

@@ -1,16 +1,26 @@
 """A pytest plug-in for `make mutants`: quick tests first, and slow ones not at all.
 
 A mutant meets every test that reaches its function, so a test of many seconds would be played a
-thousand times. The first run of mutmut measures all tests; those slower than LIMIT are left out.
+thousand times. The first run of mutmut measures all tests; those slower than LIMIT are left out. A
+mutant runs in a copy of the process that measured the tests, so what that one remembered of the
+functions without changes is forgotten first.
 """
 
+import functools
+import gc
 import json
 from pathlib import Path
 
 import pytest
 
 MEASURED = Path("mutmut-stats.json")  # inside of mutants/, where mutmut runs the tests
-LIMIT = 1.0  # seconds
+LIMIT = 0.5  # seconds
+
+
+def pytest_sessionstart() -> None:
+    for one in gc.get_objects():
+        if isinstance(one, functools._lru_cache_wrapper):
+            one.cache_clear()
 
 
 @pytest.hookimpl(tryfirst=True)

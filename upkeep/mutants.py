@@ -1,11 +1,10 @@
-"""`make mutants`: changes auctions, rules, perturbations and privacy in small ways; the tests should
-notice each.
+"""`make mutants`: small changes to auctions, rules, perturbations and privacy; do tests notice each?
 
 mutmut makes the changes; [tool.mutmut] in pyproject.toml has the files and the tests. There are
-thousands of mutants and a run takes hours; one that was stopped goes on. `--sample N` runs N mutants
-that are drawn at random among all, which is enough for the share that is killed, with an interval.
-`--report` reads the results so far in mutants/. A survivor is not always a gap: docs/testing.md
-lists those that change nothing.
+thousands of mutants and a run takes hours; one that was stopped goes on. `--sample N` runs N
+mutants that are drawn at random among all, which is enough for the share that is killed, with an
+interval. `--report` reads the results so far in mutants/. A survivor is not always a gap:
+docs/testing.md lists those that change nothing.
 """
 
 from __future__ import annotations
@@ -76,8 +75,8 @@ def share_killed(by_module: dict[str, dict[str, str]]) -> str:
         return "No mutant was run."
     low, high = binomtest(counts["killed"], run).proportion_ci(method="wilson")
     return (
-        f"{counts['killed']:,} of {run:,} mutants were killed: {counts['killed'] / run:.1%}. If they "
-        f"are a random sample, the share of all is in [{low:.1%}, {high:.1%}] (95 %, Wilson)."
+        f"{counts['killed']:,} of {run:,} mutants were killed: {counts['killed'] / run:.1%}. "
+        f"If they are a random sample, it is [{low:.1%}, {high:.1%}] of all (95 %, Wilson)."
     )
 
 

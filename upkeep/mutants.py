@@ -1,4 +1,4 @@
-"""`make mutants`: small changes to auctions, rules, perturbations and privacy; do tests notice each?
+"""`make mutants`: small changes to auctions, rules, perturbations and privacy; do tests notice?
 
 mutmut makes the changes; [tool.mutmut] in pyproject.toml has the files and the tests. There are
 thousands of mutants and a run takes hours; one that was stopped goes on. `--sample N` runs N

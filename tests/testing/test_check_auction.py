@@ -31,6 +31,9 @@ CLASSICAL = [
     "posted-price",
     "fair-query",
     "pay-as-bid",
+    "random-sample",
+    "gravin-3",
+    "gravin-2",
 ]
 LEARNED = ["dm-regretnet", "m-regretnet", "regretnet"]
 

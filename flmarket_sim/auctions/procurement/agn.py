@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
-from flmarket_sim.auctions.market_scale import InScale
+from flmarket_sim.auctions.procurement.asked_in_scale import asked_in_scale
 from flmarket_sim.auctions.ranking_value import RanksByValue
 from flmarket_sim.owners.bids import BidBatch
 
@@ -42,7 +42,7 @@ class Agn(RanksByValue):
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)
-        market = InScale.of(bids.full_value, self.amounts(bids), budget)
+        market = asked_in_scale(bids, self.amounts(bids), budget)
         fraction, payment = fractional_sales(market.value, market.amount, market.budget)
         return Outcome(fraction * bids.privacy_budget, market.in_money(payment))
 

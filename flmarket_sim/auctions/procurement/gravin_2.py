@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
-from flmarket_sim.auctions.market_scale import InScale
+from flmarket_sim.auctions.procurement.asked_in_scale import asked_in_scale
 from flmarket_sim.auctions.procurement.pruning import Pruned
 from flmarket_sim.auctions.ranking_value import RanksByValue
 from flmarket_sim.owners.bids import BidBatch
@@ -47,7 +47,7 @@ class Gravin2(RanksByValue):
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)
         heads, uniform = rng.random((2, bids.shape[0]))
-        market = InScale.of(bids.full_value, self.amounts(bids), budget)
+        market = asked_in_scale(bids, self.amounts(bids), budget)
         pruned = Pruned.of(market.value, market.amount, market.budget)
         first, second = random_prices(pruned, heads < 0.5, uniform)
         return pruned.sales(bids, market, first, second)

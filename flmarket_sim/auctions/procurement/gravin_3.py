@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
-from flmarket_sim.auctions.market_scale import InScale
+from flmarket_sim.auctions.procurement.asked_in_scale import asked_in_scale
 from flmarket_sim.auctions.procurement.pruning import Pruned
 from flmarket_sim.auctions.ranking_value import RanksByValue
 from flmarket_sim.owners.bids import BidBatch
@@ -41,6 +41,6 @@ class Gravin3(RanksByValue):
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)
-        market = InScale.of(bids.full_value, self.amounts(bids), budget)
+        market = asked_in_scale(bids, self.amounts(bids), budget)
         pruned = Pruned.of(market.value, market.amount, market.budget)
         return pruned.sales(bids, market, pruned.price, pruned.rest)

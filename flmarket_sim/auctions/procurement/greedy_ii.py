@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
-from flmarket_sim.auctions.market_scale import InScale
+from flmarket_sim.auctions.procurement.asked_in_scale import asked_in_scale
 from flmarket_sim.auctions.procurement.posted_rule import PostedRule
 from flmarket_sim.auctions.procurement.sales_in_turn import sell_in_turn
 from flmarket_sim.auctions.ranking_value import RanksByValue
@@ -31,7 +31,7 @@ class GreedyII(RanksByValue):
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)
         order, coin = rng.random(bids.shape).argsort(axis=1), rng.random(bids.shape)
-        market = InScale.of(bids.full_value, self.amounts(bids), budget)
+        market = asked_in_scale(bids, self.amounts(bids), budget)
         posted = PostedRule.best(market.value, market.amount, market.budget).posted(coin)
         sells, payment = sell_in_turn(market.value, market.amount, posted, market.budget, order)
         return Outcome(np.where(sells, bids.privacy_budget, 0.0), market.in_money(payment))

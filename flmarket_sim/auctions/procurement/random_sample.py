@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.auctions.auction import TRUTHFUL_FOR_STEPS, Floats, Outcome, check_budget
-from flmarket_sim.auctions.market_scale import InScale
+from flmarket_sim.auctions.procurement.asked_in_scale import asked_in_scale
 from flmarket_sim.auctions.procurement.posted_rule import PostedRule
 from flmarket_sim.auctions.procurement.sales_in_turn import sell_in_turn
 from flmarket_sim.auctions.ranking_value import RECORDS_LOSS, RanksByValue
@@ -49,7 +49,7 @@ class RandomSample(RanksByValue):
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)
-        market = InScale.of(bids.full_value, self.amounts(bids), budget)
+        market = asked_in_scale(bids, self.amounts(bids), budget)
         sells, payment = sample_sales(market.value, market.amount, market.budget, rng, self.purse)
         return Outcome(np.where(sells, bids.privacy_budget, 0.0), market.in_money(payment))
 

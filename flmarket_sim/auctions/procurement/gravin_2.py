@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
+from flmarket_sim.auctions.market_scale import NEGLIGIBLE
 from flmarket_sim.auctions.procurement.asked_in_scale import asked_in_scale
 from flmarket_sim.auctions.procurement.pruning import Pruned
 from flmarket_sim.auctions.ranking_value import RanksByValue
@@ -51,6 +52,24 @@ class Gravin2(RanksByValue):
         pruned = Pruned.of(market.value, market.amount, market.budget)
         first, second = random_prices(pruned, heads < 0.5, uniform)
         return pruned.sales(bids, market, first, second)
+
+    def expected(self, bids: BidBatch, budget: Floats) -> tuple[Floats, Floats]:
+        """(K, n, 2) the chances of selling nothing and all, and the mean payments of such sales.
+
+        With s = 1 in the first group and s = q / p in the second, and y = x / p, the chance of a
+        sale is (1 + s - y) / 2, and the mean payment, with 0 for no sale, is v p / 2 times
+        s + (1 - y^2) / 2.
+        """
+        market = asked_in_scale(bids, self.amounts(bids), check_budget(bids, budget))
+        pruned = Pruned.of(market.value, market.amount, market.budget)
+        kept, price = pruned.major | pruned.minor, np.maximum(pruned.price, NEGLIGIBLE)[:, None]
+        part = np.where(pruned.major, 1.0, pruned.rest[:, None] / price)
+        asked = np.where(kept, pruned.ratio, 0.0) / price
+        chance = np.where(kept, (1 + part - asked) / 2, 0.0)
+        mean = market.amount * price / 2 * (part + (1 - asked**2) / 2)
+        paid = np.divide(mean, chance, out=np.zeros_like(mean), where=chance > 0)
+        chances = np.stack([1 - chance, chance], axis=2)
+        return chances, np.stack([np.zeros_like(paid), market.in_money(paid)], axis=2)
 
 
 def random_prices(

@@ -110,6 +110,23 @@ def test_gravin_2_buys_half_of_the_optimum_on_average(whole):
             assert mean[k] >= best / 2 - 2e-3 * size[k].sum()
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_stated_chances_and_payments_are_the_means_of_draws(whole):
+    asks, size, money = markets(55, 30, 4, whole)
+    auction, draws = auctions.create("gravin-2"), 4000
+    bids = step_bids(asks, np.ones_like(size), size)
+    chance, payment = auction.expected(bids, money)
+    assert chance.sum(axis=2) == pytest.approx(1) and (payment >= 0).all()
+    many = bids.take(np.repeat(np.arange(30), draws))
+    drawn = auction.decide(many, np.repeat(money, draws), np.random.default_rng(1))
+    sold = (drawn.privacy_loss > 0).reshape(30, draws, 4).mean(axis=1)
+    paid = drawn.payment.reshape(30, draws, 4).mean(axis=1)
+    assert chance[..., 1] == pytest.approx(sold, abs=0.04)
+    assert chance[..., 1] * payment[..., 1] / money[:, None] == pytest.approx(
+        paid / money[:, None], abs=0.04
+    )
+
+
 @pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("whole", [False, True])
 def test_every_winner_is_paid_the_most_that_she_could_have_asked(name, whole):

@@ -1,9 +1,9 @@
 """A published table of budget-feasible procurement, measured again with this project's auctions.
 
-The table is Table 2 of the code to Rubinstein and Zhao, Beyond Worst-Case Budget-Feasible Mechanism
-Design (github.com/Junyaozhao/procurement_supp), 100 draws a cell. A market has 1,000 owners of unit
-value with random costs, cut off at zero, and a budget of 20,000. A cell is the mean share of the
-fractional optimum that a mechanism buys.
+The table is Table 2 of Rubinstein and Zhao's code, Beyond Worst Case Analysis of Budget Feasible
+Mechanisms (github.com/Junyaozhao/procurement_supp), 100 draws a cell; digits are rounded here and
+cut off in its README. A market has 1,000 owners of unit value with random costs, cut off at zero,
+and a budget of 20,000. A cell is the mean share of the fractional optimum that a mechanism buys.
 
 `cutoff` is no auction but a reference: the best single posted ratio with full information.
 Greedy-II is the mean that its rule buys. The published RandomSample pays the second half from what

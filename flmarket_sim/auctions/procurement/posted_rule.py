@@ -3,7 +3,8 @@
 A rule (low, high, chance) posts to each owner the ratio `high` with the chance f, and `low`
 otherwise. So owners with x <= low sell surely, for low + f (high - low) a unit on average, and
 owners with low < x <= high sell with the chance f at `high`. This is the rule (p1, p2, f) of
-Greedy-II (Rubinstein and Zhao, Beyond Worst-Case Budget-Feasible Mechanism Design).
+Greedy-II (Rubinstein and Zhao; their code, Beyond Worst Case Analysis of Budget Feasible
+Mechanisms, is at github.com/Junyaozhao/procurement_supp).
 
 Let u(p) be the value of the owners with x <= p, and p u(p) what they cost at one posted ratio p.
 The rule buys (1 - f) u(low) + f u(high) on average, and spends the same mixture of low u(low) and

@@ -16,6 +16,9 @@ For an owner of S neither S nor p changes when she asks less, or more up to v_i 
 p is the same; and if she asks more she leaves. So an offer of at most v_i p that depends on S, p,
 values, and coins is truthful in what is asked. It is not in the value: an owner who understates
 hers can make the walk stop earlier, where the offers to her group are better.
+
+The text of the publication was not at hand. The step is as it is commonly told, and the proofs
+above do not rest on the publication.
 """
 
 from __future__ import annotations

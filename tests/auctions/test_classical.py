@@ -19,6 +19,10 @@ CLASSICAL = (
     "fair-query",
     "posted-price",
     "pay-as-bid",
+    "greedy-ii",
+    "random-sample",
+    "gravin-3",
+    "gravin-2",
 )
 
 

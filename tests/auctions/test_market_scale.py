@@ -5,7 +5,9 @@ import pytest
 
 import flmarket_sim as fm
 
-RANKING = ["all-in", "all-in-critical", "proportional-share", "clock"]
+RANKING = [
+    "all-in", "all-in-critical", "proportional-share", "clock", "greedy-ii", "gravin-3", "gravin-2",
+]  # fmt: skip
 
 
 def decided(name, bids, budget):

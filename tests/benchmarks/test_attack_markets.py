@@ -12,7 +12,7 @@ from flmarket_sim.errors import InputError
 
 CLASSICAL = (
     "all-in", "all-in-critical", "proportional-share", "clock", "fair-query", "posted-price",
-    "pay-as-bid",
+    "pay-as-bid", "agn", "greedy-ii", "random-sample", "gravin-3", "gravin-2",
 )  # fmt: skip
 THREE = ExtremeMarkets(
     fm.Profiles([["linear", "step", "sqrt"]], [[1.0, 1.0, 1.0]], [[1.0, 2.0, 1.0]], [[5, 6, 7]]),

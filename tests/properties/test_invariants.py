@@ -19,6 +19,11 @@ AUCTIONS = (
     "fair-query",
     "posted-price",
     "pay-as-bid",
+    "agn",
+    "greedy-ii",
+    "random-sample",
+    "gravin-3",
+    "gravin-2",
 )
 DELAYS = (
     {"name": "constant", "seconds": 0.1},
@@ -147,7 +152,8 @@ def check_promises(run, data):
     truthful = {
         b["name"]
         for b in data["buyers"]
-        if b["auction"]["name"] in ("all-in-critical", "proportional-share")
+        if b["auction"]["name"]
+        in ("all-in-critical", "proportional-share", "gravin-3", "random-sample")
     }
     for (
         key,

@@ -31,6 +31,8 @@ CLASSICAL = [
     "posted-price",
     "fair-query",
     "pay-as-bid",
+    "gravin-3",
+    "gravin-2",
 ]
 LEARNED = ["dm-regretnet", "m-regretnet", "regretnet"]
 
@@ -106,6 +108,16 @@ def test_classical_auctions_do_what_they_declare(name):
     for owners in ("single-minded", "any"):
         assert report.verdict("individually_rational", owners).outcome == "holds"
         assert report.verdict("monotone", owners).held
+
+
+@pytest.mark.parametrize("name", ["agn", "greedy-ii", "random-sample"])
+def test_procurement_auctions_do_what_they_declare(name):
+    """Promises to truthful owners are tried by tests/auctions/procurement: draws take time here."""
+    only = ["contract", "deterministic", "draws", "batch", "budget_feasible"]
+    report = check_auction(name, markets=10, only=[*only, "individually_rational"])
+    assert report.passed and report.verdict("budget_feasible", "any").held
+    rational = report.verdict("individually_rational", "single-minded")
+    assert rational.held == (name != "agn")
 
 
 @pytest.mark.parametrize("name", LEARNED)

@@ -64,6 +64,7 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "dm-regretnet": "auctions.learned.regretnet:DMRegretNet",
         "seq-price": "auctions.learned.seq_price:SeqPrice",
         "record-price": "auctions.learned.record_price:RecordPrice",
+        "mfg-regretnet": "auctions.learned.mfg_regretnet:MfgRegretNet",
     },
     "aggregation": {
         "opt-aggr": "aggregation.opt_aggr:OptAggr",

@@ -19,6 +19,14 @@ AUCTIONS = (
     "fair-query",
     "posted-price",
     "pay-as-bid",
+    "vcg-k",
+    "csra",
+    "mfg-pricing",
+    "stackelberg",
+    "contract-menu",
+    "shapley-pay",
+    "fmore",
+    "virtual-cost",
 )
 DELAYS = (
     {"name": "constant", "seconds": 0.1},

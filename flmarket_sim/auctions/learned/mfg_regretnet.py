@@ -29,13 +29,12 @@ class MfgRegretNet:
     RegretNet. There are no weights in this package; `mfg-regretnet@FILE` names a safetensors file
     with the tensors `allocation_head.*` and `payment_head.*`.
 
-    The publication claims truth and individual rationality, the former up to a small regret. The
-    network promises neither.
+    The publication claims truth, up to a small regret, and individual rationality for costs in
+    proportion to the loss, which is no class of `claims`. The network promises neither.
     """
 
     name = "mfg-regretnet"
     guarantees = {"truthful": "none", "individually_rational": "none", "budget_feasible": "any"}
-    claims = {"truthful": "any", "individually_rational": "any"}  # for linear costs
 
     def __init__(self, weights: str) -> None:
         from flmarket_sim.auctions.learned import weight_files

@@ -39,7 +39,6 @@ class ContractMenu:
 
     name = "contract-menu"
     guarantees = {"truthful": "any", "individually_rational": "any", "budget_feasible": "any"}
-    claims = {"truthful": "any", "individually_rational": "any"}
     certified = ("data_size",)
 
     def __init__(

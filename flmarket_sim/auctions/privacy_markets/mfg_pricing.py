@@ -15,11 +15,16 @@ class MfgPricing:
     MFG-RegretNet for Large-Scale Privacy Trading in Federated Learning" (arXiv 2603.28329, 2026): a
     price of the mean field, with no auction. Asks do not matter to it. So it underpays everybody
     who asks for more than her share, and an owner gains by reporting fewer records or, at a loss,
-    next to no privacy budget. Even without money everybody sells.
+    next to no privacy budget. A single-minded owner cannot gain only because she sells at her full
+    cost whatever she reports. Even without money everybody sells.
     """
 
     name = "mfg-pricing"
-    guarantees = {"truthful": "none", "individually_rational": "none", "budget_feasible": "any"}
+    guarantees = {
+        "truthful": "single-minded",
+        "individually_rational": "none",
+        "budget_feasible": "any",
+    }
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)

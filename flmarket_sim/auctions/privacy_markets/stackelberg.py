@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
+from flmarket_sim.auctions.auction import TRUTHFUL_FOR_STEPS, Floats, Outcome, check_budget
 from flmarket_sim.auctions.market_scale import InScale
 from flmarket_sim.auctions.privacy_markets.lower_hull import hull_slopes
 from flmarket_sim.owners.bids import BidBatch
@@ -22,12 +22,13 @@ class Stackelberg:
     federated learning with a Stackelberg game, for example QI-DPFL, "Quality-Aware and
     Incentive-Boosted Federated Learning with Differential Privacy" (2024); the buyers of these
     papers weigh error against money and have no budget. In such a game the price is set before
-    anybody acts, and costs are known or answered to. Here the price depends on reports, so a report
-    can raise it: the auction is not truthful.
+    anybody acts, and costs are known or answered to. Here the price depends on reports, so an owner
+    who can sell a part may raise it by offering less. For single-minded owners the rule is that of
+    `proportional-share`, up to ties, and none of them can gain.
     """
 
     name = "stackelberg"
-    guarantees = {"truthful": "none", "individually_rational": "any", "budget_feasible": "any"}
+    guarantees = TRUTHFUL_FOR_STEPS
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)

@@ -21,15 +21,15 @@ class VcgK:
     of 1 / (n - k). There are no privacy budgets in that market; here an owner sells min(e, budget),
     and k does not depend on budgets.
 
-    The publication claims truth and individual rationality for costs in proportion to the loss.
-    Owners of such costs are indeed never underpaid, and cannot gain by other values or budgets. But
-    an owner who reports fewer records sells fewer for the same money, and other valuations (a step,
-    a square root) are underpaid, since a part of a budget costs more than its share of the ask.
+    The publication claims truth and individual rationality for costs in proportion to the loss,
+    which is no class of `claims`. Owners of such costs are indeed never underpaid, and cannot gain
+    by other values or budgets. But an owner who reports fewer records sells fewer for the same
+    money, and other valuations (a step, a square root) are underpaid, since a part of a budget
+    costs more than its share of the ask.
     """
 
     name = "vcg-k"
     guarantees = {"truthful": "none", "individually_rational": "none", "budget_feasible": "any"}
-    claims = {"truthful": "any", "individually_rational": "any"}  # for linear costs
 
     def __init__(self, loss: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0) -> None:
         self.loss = loss

@@ -52,12 +52,12 @@ class VirtualCost:
     are thought to be uniform from `smallest` to `largest`. Menus are served in the order of the
     bids while the money lasts. They depend on certified sizes, the budget and the prior only, and
     owners choose by their whole reports: so the sale is truthful and individually rational for
-    every valuation, not only for `family` and not only on average.
+    every valuation. The publications claim this for owners of one known cost function, whose rates
+    alone are secret.
     """
 
     name = "virtual-cost"
     guarantees = {"truthful": "any", "individually_rational": "any", "budget_feasible": "any"}
-    claims = {"truthful": "any", "individually_rational": "any"}  # budget: on average
     certified = ("data_size",)
 
     def __init__(
@@ -87,7 +87,10 @@ class VirtualCost:
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)
-        loss, payment = self.menus(bids.data_size, budget)
+        public = np.column_stack([bids.data_size, budget])
+        different, which = np.unique(public, axis=0, return_inverse=True)
+        loss, payment = self.menus(different[:, :-1], different[:, -1])
+        payment = payment[which.ravel()]
         return sold_from_menus(bids, np.broadcast_to(loss, payment.shape), payment, budget)
 
     def menus(self, data_size: Floats, budget: Floats) -> tuple[Floats, Floats]:

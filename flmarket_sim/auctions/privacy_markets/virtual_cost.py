@@ -22,7 +22,7 @@ from flmarket_sim.owners.family_table import family_codes
 from flmarket_sim.owners.rate_prior import UniformRates
 from flmarket_sim.owners.valuation import unit_value
 
-HALVINGS = 50  # of the range of prices of money
+HALVINGS, FEW_HALVINGS = 50, 16  # of the range of prices of money, at last and on the way there
 STEPS = 12  # from purchases to their exact weights and back
 NOTHING = 1e-300
 
@@ -99,15 +99,15 @@ class VirtualCost:
         worth = unit_value(np.broadcast_to(family_codes(self.family), loss.shape), loss)
         everything = data_size.sum(axis=1) * worth[-1]  # at rate 1
         share = data_shares(data_size)
-        steps, rate = self._last_rates(share, worth / worth[-1], loss, budget / everything)
-        reward = steps.sums(np.where(np.isfinite(rate), rate, 0.0) * steps.width)
+        steps, virtual = self._last_buyers(share, worth / worth[-1], loss, budget / everything)
+        reward = steps.sums(self._rate_and_chance(virtual)[0] * steps.width)
         paid = reward * (share * everything[:, None])[..., None]
-        return loss, np.where(np.isfinite(rate), paid, np.inf)
+        return loss, np.where(virtual >= self.prior.low, paid, np.inf)
 
-    def _last_rates(
+    def _last_buyers(
         self, share: Floats, worth: Floats, loss: Floats, money: Floats
     ) -> tuple[_Steps, Floats]:
-        """The steps of menus, and the highest rates (K, n, L) that take them; infinite for none.
+        """The steps of menus, and the highest virtual rates (K, n, L) that should take them.
 
         Half of the way from a mean purchase to the next is gone each time, since owners who are
         alike would otherwise all enter and leave at once.
@@ -117,15 +117,16 @@ class VirtualCost:
         inverse = np.full(share.shape, precision[-1])
         chance = self._chances_of_budgets(loss)
         table = np.broadcast_to(precision, (*share.shape, len(precision)))
-        for _ in range(STEPS):
+        for step in range(STEPS):
             _, u, v = solve_with_duals(inverse, share)
             part = part_of_error(table, u[:, None, None], v[:, None, None], share[..., None])
             steps = _Steps.of(np.append(0.0, worth), part, chance)
-            rate = self._within_budget(steps, share, money)
-            bought = self._chance(rate) * steps.reached * steps.rise(precision)
+            halvings = HALVINGS if step == STEPS - 1 else FEW_HALVINGS
+            virtual = self._within_budget(steps, share, money, halvings)
+            bought = self._rate_and_chance(virtual)[1] * steps.reached * steps.rise(precision)
             mean = np.asarray(bought.sum(axis=2))
             inverse = np.where((mean > 0).any(axis=1, keepdims=True), (inverse + mean) / 2, inverse)
-        return steps, rate
+        return steps, virtual
 
     def _chances_of_budgets(self, loss: Floats) -> Floats:
         """(L,) the chance that a loss is the largest on the menu that a privacy budget covers."""
@@ -135,42 +136,37 @@ class VirtualCost:
         covered = np.minimum(end, self.largest) - np.maximum(loss, self.smallest)
         return np.asarray(np.maximum(covered, 0.0) / (self.largest - self.smallest))
 
-    def _within_budget(self, steps: _Steps, share: Floats, money: Floats) -> Floats:
-        """(K, n, L) the last rates at the lowest price of money at which menus cost no more than
-        `money` (K,) on average."""
+    def _within_budget(self, steps: _Steps, share: Floats, money: Floats, halvings: int) -> Floats:
+        """(K, n, L) the last virtual rates at the lowest price of money at which menus cost no more
+        than `money` (K,) on average."""
         gain = steps.gain / share[..., None]
-        useful = np.where(np.isfinite(gain) & (gain > NOTHING), gain, np.nan)
-        low = np.log(np.nanmin(useful, (1, 2))) - np.log(self._virtual(self.prior.high)) - 1.0
-        high = np.log(np.nanmax(useful, (1, 2))) - np.log(self._virtual(self.prior.low)) + 1.0
+        useful = np.isfinite(gain) & (gain > NOTHING)
+        gain = np.where(useful, gain, 0.0)
+        least = np.where(useful, gain, np.inf).min(axis=(1, 2))
+        top = self.prior.high + float(self.prior.rent(np.array(self.prior.high), np.zeros(())))
+        low = np.log(least) - np.log(top) - 1.0  # every rate takes every step
+        high = np.log(gain.max(axis=(1, 2))) - np.log(self.prior.low) + 1.0  # no rate takes any
         paid = share[..., None] * steps.reached * steps.width
 
         def dear(log_price: Floats) -> NDArray[np.bool_]:
-            rate = self._rates(useful / np.exp(log_price)[:, None, None])
-            spending = paid * self._chance(rate) * np.where(np.isfinite(rate), rate, 0.0)
-            return np.asarray(spending.sum(axis=(1, 2)) > money)
+            rate, chance = self._rate_and_chance(gain * np.exp(-log_price)[:, None, None])
+            return np.asarray((paid * chance * rate).sum(axis=(1, 2)) > money)
 
-        high = np.where(dear(low), high, low)  # at `low` all rates take every step, at `high` none
-        for _ in range(HALVINGS):
+        high = np.where(dear(low), high, low)
+        for _ in range(halvings):
             middle = 0.5 * (low + high)
             above = dear(middle)
             low, high = np.where(above, middle, low), np.where(above, high, middle)
-        return self._rates(useful / np.exp(high)[:, None, None])
+        return np.asarray(gain * np.exp(-high)[:, None, None])
 
-    def _rates(self, virtual: Floats) -> Floats:
-        """The highest rates of the prior up to these virtual rates; infinite if there is none. The
-        virtual rate of a uniform prior is 2 t - low."""
-        rate = np.minimum(0.5 * (virtual + self.prior.low), self.prior.high)
-        return np.where(virtual >= self._virtual(self.prior.low), rate, np.inf)
-
-    def _chance(self, rate: Floats) -> Floats:
-        """The chance of a rate up to this one; 0 for an infinite one, which stands for none."""
+    def _rate_and_chance(self, virtual: Floats) -> tuple[Floats, Floats]:
+        """The highest rates of the prior up to these virtual rates, and the chances of rates up to
+        them. The virtual rate of a uniform prior is 2 t - low, which is low for the lowest."""
         low, high = self.prior.low, self.prior.high
-        known = np.where(np.isfinite(rate), rate, low)
-        chance = (known - low) / (high - low) if high > low else np.ones_like(known)
-        return np.where(np.isfinite(rate), chance, 0.0)
-
-    def _virtual(self, rate: float) -> float:
-        return rate + float(self.prior.rent(np.array(rate), np.array(0.0)))
+        rate = np.minimum(0.5 * (virtual + low), high)
+        if low == high:
+            return rate, np.where(virtual >= low, 1.0, 0.0)
+        return rate, np.maximum(rate - low, 0.0) / (high - low)
 
 
 @dataclass(frozen=True)

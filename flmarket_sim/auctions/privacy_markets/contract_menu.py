@@ -7,15 +7,14 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
-from flmarket_sim.auctions.privacy_markets.menus_in_turn import sold_from_menus
+from flmarket_sim.auctions.auction import Floats
+from flmarket_sim.auctions.privacy_markets.menus_in_turn import SellsFromMenus
 from flmarket_sim.errors import InputError
-from flmarket_sim.owners.bids import BidBatch
 
 POWERS = {"linear": (2.0, 1.0), "quadratic": (1.0, 2.0), "sqrt": (2.0, 0.5)}  # h(e) = a e^b
 
 
-class ContractMenu:
+class ContractMenu(SellsFromMenus):
     """Owners choose from contracts (e_k, R_k), one for each type t_1 < ... < t_K of a prior.
 
         R_K = t_K h(e_K),   R_k = R_(k+1) + t_k (h(e_k) - h(e_(k+1))),   e_1 > ... > e_K
@@ -68,13 +67,10 @@ class ContractMenu:
         more = worth - np.append(worth[1:], 0.0)
         return loss, np.cumsum((np.asarray(self.types) * more)[::-1])[::-1]
 
-    def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
-        budget = check_budget(bids, budget)
+    def menus(self, data_size: Floats, budget: Floats) -> tuple[Floats, Floats]:
+        """Losses (K, 1, T) and payments (K, n, T) in markets of certified sizes (K, n)."""
         loss, reward = self.menu()
-        records = bids.data_size.sum(axis=1)
-        money = np.minimum(budget / records / reward.mean(), 1.0)  # s to the power of h
-        shape = (*bids.shape, len(loss))
+        money = np.minimum(budget / data_size.sum(axis=1) / reward.mean(), 1.0)  # h(s e) / h(e)
         scale = money ** (1.0 / POWERS[self.family][1])
-        offers = np.broadcast_to(scale[:, None, None] * loss, shape)
-        payment = bids.data_size[..., None] * (money[:, None, None] * reward)
-        return sold_from_menus(bids, offers, payment, budget)
+        payment = data_size[..., None] * (money[:, None, None] * reward)
+        return scale[:, None, None] * loss, payment

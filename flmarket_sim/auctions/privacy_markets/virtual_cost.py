@@ -14,10 +14,9 @@ from flmarket_sim.aggregation.market_error import MarketError, coordinate_error
 from flmarket_sim.aggregation.noise_curve import NoiseCurve
 from flmarket_sim.aggregation.opt_aggr import part_of_error, solve_with_duals
 from flmarket_sim.aggregation.rule import data_shares
-from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
-from flmarket_sim.auctions.privacy_markets.menus_in_turn import sold_from_menus
+from flmarket_sim.auctions.auction import Floats
+from flmarket_sim.auctions.privacy_markets.menus_in_turn import SellsFromMenus
 from flmarket_sim.errors import InputError
-from flmarket_sim.owners.bids import BidBatch
 from flmarket_sim.owners.family_table import family_codes
 from flmarket_sim.owners.rate_prior import UniformRates
 from flmarket_sim.owners.valuation import unit_value
@@ -27,7 +26,7 @@ STEPS = 12  # from purchases to their exact weights and back
 NOTHING = 1e-300
 
 
-class VirtualCost:
+class VirtualCost(SellsFromMenus):
     """Everybody gets the menu that minimises ERR(e) + mu sum_i psi(t_i) h_i(e_i) at her own rate.
 
     Fallah, Makhdoumi, Malekian and Ozdaglar, "Optimal and Differentially Private Data Acquisition:
@@ -85,16 +84,17 @@ class VirtualCost:
         other.error = error
         return other
 
-    def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
-        budget = check_budget(bids, budget)
-        public = np.column_stack([bids.data_size, budget])
-        different, which = np.unique(public, axis=0, return_inverse=True)
-        loss, payment = self.menus(different[:, :-1], different[:, -1])
-        payment = payment[which.ravel()]
-        return sold_from_menus(bids, np.broadcast_to(loss, payment.shape), payment, budget)
-
     def menus(self, data_size: Floats, budget: Floats) -> tuple[Floats, Floats]:
-        """Losses (L,) and payments (K, n, L) for them, infinite where a loss is not offered."""
+        """Losses (L,) and payments (K, n, L) for them, infinite where a loss is not offered.
+
+        Searches try many reports in one market, so markets with the same facts share their menus.
+        """
+        public = np.column_stack([data_size, budget])
+        different, which = np.unique(public, axis=0, return_inverse=True)
+        loss, payment = self._menus(different[:, :-1], different[:, -1])
+        return loss, payment[which.ravel()]
+
+    def _menus(self, data_size: Floats, budget: Floats) -> tuple[Floats, Floats]:
         loss = self.largest * np.arange(1, self.levels + 1) / self.levels
         worth = unit_value(np.broadcast_to(family_codes(self.family), loss.shape), loss)
         everything = data_size.sum(axis=1) * worth[-1]  # at rate 1

@@ -6,6 +6,7 @@ import pytest
 import flmarket_sim as fm
 from flmarket_sim.errors import InputError
 from flmarket_sim.owners.bids import Profiles
+from flmarket_sim.testing import check_auction
 from tests.support.profiles import random_profiles
 
 ALL = (
@@ -171,3 +172,13 @@ def test_wrong_options_are_refused_by_name(name, options, message):
 def test_options_can_be_typed():
     assert fm.auctions.named("contract-menu[types=[1.0, 2.0]]").types == (1.0, 2.0)
     assert fm.auctions.named("fmore[payment=second, winners=2]").winners == 2
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_audit_refutes_nothing_of_the_contract(name):
+    """Truth is searched for above, and `flmarket audit` refutes the claims of csra and fmore."""
+    asked = ["contract", "deterministic", "draws", "batch", "budget_feasible"]
+    report = check_auction(name, markets=5, only=[*asked, "individually_rational"])
+    assert report.passed
+    rational = report.verdict("individually_rational", "any").outcome
+    assert rational == ("fails" if name in ("vcg-k", *EVERYBODY_SELLS) else "holds")

@@ -103,12 +103,17 @@ class ShapleyPay:
     def _worth(self, loss: Floats, size: Floats, member: Bools) -> Floats:
         """(K, S) minus the errors of S coalitions (K, S, n)."""
         markets, count, n = member.shape
-        sold = np.where(member, loss[:, None], 0.0).reshape(-1, n)
-        sizes = np.broadcast_to(size[:, None], member.shape).reshape(-1, n)
-        weights = weights_in(OptAggr(), sold, sizes, self.error)
-        total = error_bound_in(self.error, weights, sold, sizes).total.reshape(markets, count)
+        total, flat = np.empty(markets * count), member.reshape(-1, n)
+        at_once = max(1, AT_ONCE // n)
+        for first in range(0, len(flat), at_once):
+            rows = slice(first, first + at_once)
+            market = np.arange(markets * count)[rows] // count
+            sold, sizes = np.where(flat[rows], loss[market], 0.0), size[market]
+            weights = weights_in(OptAggr(), sold, sizes, self.error)
+            total[rows] = error_bound_in(self.error, weights, sold, sizes).total
         nobody = ~member.any(axis=2)
-        return np.where(nobody, self._worst(loss, size)[:, None] if nobody.any() else 0.0, -total)
+        worst = self._worst(loss, size)[:, None] if nobody.any() else 0.0
+        return np.where(nobody, worst, -total.reshape(markets, count))
 
     def _worst(self, loss: Floats, size: Floats) -> Floats:
         """(K,) what the worst coalition of one owner is worth."""

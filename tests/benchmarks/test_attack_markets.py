@@ -14,6 +14,10 @@ CLASSICAL = (
     "all-in", "all-in-critical", "proportional-share", "clock", "fair-query", "posted-price",
     "pay-as-bid", "agn", "greedy-ii", "random-sample", "gravin-3", "gravin-2",
 )  # fmt: skip
+PRIVACY_MARKETS = (
+    "vcg-k", "csra", "mfg-pricing", "stackelberg", "contract-menu", "shapley-pay", "fmore",
+    "virtual-cost",
+)  # fmt: skip
 THREE = ExtremeMarkets(
     fm.Profiles([["linear", "step", "sqrt"]], [[1.0, 1.0, 1.0]], [[1.0, 2.0, 1.0]], [[5, 6, 7]]),
     np.array([100.0]),
@@ -91,9 +95,15 @@ def test_the_markets_reach_both_ends_and_are_the_same_each_time():
 
 def test_nothing_is_wrong_in_plain_markets(monkeypatch):
     monkeypatch.setattr(extreme_markets, "KINDS", (extreme_markets._plain,))
-    trial = markets.MarketTrials(seed=0, batch=40, names=CLASSICAL)
+    trial = markets.MarketTrials(seed=0, batch=40, names=(*CLASSICAL, *PRIVACY_MARKETS))
     trial.rules = [rule for rule in trial.rules if rule.name not in markets.SOLVERS]
     assert [found for index in range(6) for found in trial(index).violations] == []
+
+
+def test_nothing_is_wrong_in_extreme_markets_of_privacy():
+    trial = markets.MarketTrials(seed=0, batch=25, names=PRIVACY_MARKETS)
+    trial.rules = []
+    assert [found for index in range(12) for found in trial(index).violations] == []
 
 
 def test_a_violation_comes_with_python_that_shows_it_in_the_smallest_market():

@@ -24,6 +24,14 @@ AUCTIONS = (
     "random-sample",
     "gravin-3",
     "gravin-2",
+    "vcg-k",
+    "csra",
+    "mfg-pricing",
+    "stackelberg",
+    "contract-menu",
+    "shapley-pay",
+    "fmore",
+    "virtual-cost",
 )
 DELAYS = (
     {"name": "constant", "seconds": 0.1},

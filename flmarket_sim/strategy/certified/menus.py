@@ -16,6 +16,7 @@ import numpy as np
 from flmarket_sim.auctions.auction import Offer, SellsInTurn, records_sold
 from flmarket_sim.auctions.learned.favourite import fine_grid, first_for_sale, payments_between
 from flmarket_sim.auctions.learned.record_price import PartOffer
+from flmarket_sim.auctions.privacy_markets.menus_in_turn import ListedOffer
 from flmarket_sim.errors import ContractError
 from flmarket_sim.strategy.certified.lying_owner import LyingOwner
 from flmarket_sim.strategy.misreports import Floats, Misreports
@@ -53,7 +54,11 @@ def offer_to(auction: SellsInTurn, owner: LyingOwner, data_size: Floats) -> Offe
 def menu_points(owner: LyingOwner, offer: Offer) -> tuple[Floats, Floats, Floats]:
     """Every point of an offer that she can deliver: privacy loss, payment, records."""
     size, budget = float(owner.types.data_size), float(owner.types.privacy_budget)
-    if owner.size_certified:
+    if isinstance(offer, ListedOffer):
+        some = offer.losses[0] > 0
+        loss, payment = offer.losses[0, some], offer.payment[0, some]
+        records = np.full(len(loss), size)
+    elif owner.size_certified:
         grid = fine_grid(offer.privacy_loss)
         first = first_for_sale(grid)
         loss, payment = grid[first:], payments_between(offer.payment)[0, first:]

@@ -26,6 +26,7 @@ SALES_IN_TURN = {
     "seq-price reported": {"size": "reported"},
     "record-price": {"weights": "paper-part"},
     "record-price all": {"weights": "paper-all"},
+    "virtual-cost": {},
 }
 
 

@@ -45,16 +45,12 @@ def gaussian_bound(
     from scipy.special import ndtri
 
     least, most = chance_bounds(likely, unlikely, draws, confidence)
-    if not 0 < least < 1 or not 0 < most < 1:
-        return 0.0
-    distance = float(ndtri(least) - ndtri(most))
+    distance = float(ndtri(least) - ndtri(most))  # minus infinity where a count says nothing
     return loss_of_distance(distance, delta) if distance > 0 else 0.0
 
 
 def loss_of_distance(distance: float, delta: float) -> float:
     """The least e with which gradients `distance` standard deviations apart keep (e, delta)."""
-    if delta_of_ratio(1.0 / distance, 0.0) <= delta:
-        return 0.0
     low, high = 0.0, LARGEST
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)

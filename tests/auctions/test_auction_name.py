@@ -109,3 +109,9 @@ def test_any_text_has_a_label_and_a_table_or_an_explanation(text):
 
 def test_a_hostile_text_is_read_at_once():
     AuctionName.parse("x" + "[" * 200_000 + "]")
+
+
+@pytest.mark.parametrize("text", ["posted-price[price=2.0\nother=1]", 'posted-price[price="a\nb"]'])
+def test_an_option_is_one_line(text):
+    with pytest.raises(InputError, match="price"):
+        _ = AuctionName.parse(text).table

@@ -64,3 +64,23 @@ def test_the_lots_of_a_market_have_chances_that_sum_to_one():
         lots = player.lots_of_market(bids, float(BUDGET[0]), 128)
         assert lots.chance.sum(axis=0) == pytest.approx(np.ones(3))
         assert all(column.shape == lots.chance.shape for column in lots)
+
+
+class Half:
+    """Buys everything on half of the records that each owner reports."""
+
+    name, guarantees = "half", {}
+
+    def decide(self, bids, budget, rng):
+        price = np.minimum(bids.full_value, budget[:, None] / bids.shape[1])
+        return Outcome(bids.privacy_budget.copy(), price, bids.data_size / 2)
+
+
+def test_repeated_draws_of_one_market_are_rows_and_one_where_nothing_is_drawn():
+    one, money = TRUTH.bids().take([0]), float(BUDGET[0])
+    lots = Player.of(Coin(), one, BUDGET[:1]).repeated(one, money, 5)
+    assert lots.payment.shape == (5, 3) and (lots.chance == 1 / 5).all()
+    assert len(np.unique(lots.payment, axis=0)) > 1
+    lots = Player.of(Half(), one, BUDGET[:1]).repeated(one, money, 5)
+    assert lots.payment.shape == (1, 3) and (lots.chance == 1).all()
+    assert (lots.data_size == one.data_size / 2).all()

@@ -119,3 +119,12 @@ def test_an_owner_sends_another_coordinate_for_every_two_and_a_half_of_loss():
     sent = Piecewise().release(np.full((7, 4), 0.5), losses, np.random.default_rng(0))
     assert (sent != 0).sum(axis=1).tolist() == [1, 1, 1, 1, 2, 3, 4]
     assert [Piecewise().message_bytes(650, loss) for loss in (1.0, 5.0)] == [12, 24]
+
+
+def test_no_more_coordinates_are_sent_than_there_are():
+    piecewise = Piecewise()
+    assert piecewise.message_bytes(3, 100.0) == 36 and piecewise.message_bytes(50, 6.0) == 24
+    corner = np.ones((20_000, 2))
+    sent = piecewise.release(corner, np.full(20_000, 9.0), np.random.default_rng(3))
+    spread = ((sent - corner) ** 2).sum(axis=1).mean()
+    assert spread == pytest.approx(float(piecewise.variance(9.0, 2)), rel=0.1)

@@ -21,18 +21,12 @@ def best_of(
     return best
 
 
-def ratios(
-    repeats: int,
-    side: Callable[[], object],
-    other: Callable[[], object],
-    clock: Callable[[], float] = time.perf_counter,
-) -> list[float]:
-    """The time of a side over that of another, once for each turn that the two take, ascending."""
-    found = []
-    for _ in range(repeats):
-        times = best_of(1, side, other, clock=clock)
-        found.append(times[0] / times[1])
-    return sorted(found)
+def times_of(
+    repeats: int, *sides: Callable[[], object], clock: Callable[[], float] = time.perf_counter
+) -> list[list[float]]:
+    """The times of each side, in seconds, with the sides taking turns."""
+    times = [best_of(1, *sides, clock=clock) for _ in range(repeats)]
+    return [list(column) for column in zip(*times, strict=True)]
 
 
 def peak_memory() -> float:

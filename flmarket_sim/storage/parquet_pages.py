@@ -10,7 +10,8 @@ they are added up before anything is decoded. A header is a struct in Thrift's c
 from __future__ import annotations
 
 import hashlib
-import mmap
+import io
+import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,20 +60,40 @@ class Frame(NamedTuple):
 
 def frame_of(path: Path, metadata: pq.FileMetaData, checksums: bool = False) -> Frame:
     """The frame of a file. With `checksums`, the content of pages is checked."""
+    with path.open("rb", buffering=0) as file:
+        return frame_in(_Content(file), metadata, checksums)
+
+
+def frame_in(content: Any, metadata: pq.FileMetaData, checksums: bool = False) -> Frame:
+    """The frame of a file with these bytes."""
     memory, place, digest = 0, 0, hashlib.sha256()
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        for group in range(metadata.num_row_groups):
-            row_group = metadata.row_group(group)
-            for number in range(metadata.num_columns):
-                chunk = row_group.column(number)
-                for page in pages_of(content, chunk):
-                    memory += page.size + page.values * VALUE_BYTES
-                    if checksums and page.checksum is not None:
-                        _check(content, page, chunk.path_in_schema)
-                    digest.update(content[place : page.start])
-                    place = page.end
-        digest.update(content[place:])
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for number in range(metadata.num_columns):
+            chunk = row_group.column(number)
+            for page in pages_of(content, chunk):
+                memory += page.size + page.values * VALUE_BYTES
+                if checksums and page.checksum is not None:
+                    _check(content, page, chunk.path_in_schema)
+                digest.update(content[place : page.start])
+                place = page.end
+    digest.update(content[place:])
     return Frame(memory, digest.hexdigest())
+
+
+class _Content:
+    """The bytes of a file that are read where somebody asks for them."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file, self._size = file, os.fstat(file.fileno()).st_size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, part: slice) -> bytes:
+        start, stop, _ = part.indices(self._size)
+        self._file.seek(start)
+        return self._file.read(max(stop - start, 0))
 
 
 def pages_of(content: Any, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:

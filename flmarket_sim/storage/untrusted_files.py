@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pydantic
 
 from flmarket_sim.errors import InputError, shortened
-from flmarket_sim.storage.parquet_pages import frame_of
+from flmarket_sim.storage.parquet_pages import Frame, frame_in, frame_of
 
 LARGE_MEMORY = 64 * 2**30
 SMALL_FILE, RATIO = 256 * 2**20, 200  # memory of any file of ours, and more for each of its bytes
@@ -79,13 +79,15 @@ def read_parquet(
     """
     limit = _limit(path) if most is None else most
     try:
-        file = _opened(path, limit, frame=frame)
+        content = path.read_bytes()  # once, for the headers of pages and for the decoder
+        file = _parquet(content)
+        _check_frame(path, frame_in(content, file.metadata), limit, frame)
         if schema is not None:
             check_columns(path, file.schema_arrow, schema, known_only)
         texts = [field for field in file.schema_arrow if _is_text(field.type)]
         if texts:  # a text that is there many times is kept once, until its size is known
             names = [field.name for field in texts]
-            file = pq.ParquetFile(path, page_checksum_verification=True, read_dictionary=names)
+            file = _parquet(content, read_dictionary=names)
         table = file.read()
         table.validate(full=True)
         for field in texts:
@@ -130,20 +132,28 @@ def rows_of(what: object, table: pa.Table) -> list[dict[str, Any]]:
     return rows
 
 
-def _opened(
-    path: Path, limit: int, checksums: bool = False, frame: str | None = None
-) -> pq.ParquetFile:
+def _opened(path: Path, limit: int, checksums: bool) -> pq.ParquetFile:
     """A file that can be decoded within a limit."""
-    file = pq.ParquetFile(path, page_checksum_verification=True)
-    needed, actual = frame_of(path, file.metadata, checksums)
-    if frame not in (None, actual):
+    file = pq.ParquetFile(path)
+    _check_frame(path, frame_of(path, file.metadata, checksums), limit)
+    return file
+
+
+def _parquet(content: bytes, **options: Any) -> pq.ParquetFile:
+    """A file with these bytes, whose checksums the decoder verifies."""
+    return pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True, **options)
+
+
+def _check_frame(path: Path, found: Frame, limit: int, wanted: str | None = None) -> None:
+    """Refuses a file that is another one, or takes more memory than the limit or this machine."""
+    needed, actual = found
+    if wanted not in (None, actual):
         raise ValueError("it is damaged, or of another run")
     if needed > min(limit, _memory()):
         raise InputError(
             f"{path} would take {needed / 2**30:,.1f} GB of memory: "
             "it is damaged, or too large for this machine"
         )
-    return file
 
 
 def _limit(path: Path) -> int:

@@ -111,7 +111,11 @@ def test_a_hostile_text_is_read_at_once():
     AuctionName.parse("x" + "[" * 200_000 + "]")
 
 
-@pytest.mark.parametrize("text", ["posted-price[price=2.0\nother=1]", 'posted-price[price="a\nb"]'])
+@pytest.mark.parametrize(
+    "text",
+    ["posted-price[price=2.0\nother=1]", 'posted-price[price="a\nb"]'],
+    ids=["a second option", "a text"],  # mutmut names tests by their ids
+)
 def test_an_option_is_one_line(text):
     with pytest.raises(InputError, match="price"):
         _ = AuctionName.parse(text).table

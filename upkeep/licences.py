@@ -53,7 +53,12 @@ SPELLINGS = {  # packages write these instead of an SPDX expression
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
 }
 # Looked up by hand: not in the metadata, or not installed on every platform of the locks.
-LOOKED_UP = {"appnope": "BSD-2-Clause", "atheris": "Apache-2.0", "pyyaml-ft": "MIT"}
+LOOKED_UP = {
+    "appnope": "BSD-2-Clause",
+    "atheris": "Apache-2.0",
+    "pycryptodome": "BSD-2-Clause",  # and parts in the public domain
+    "pyyaml-ft": "MIT",
+}
 HEAD = """# Third-party packages
 
 Everything that `make` installs, with the licence that each package states in its own metadata.

@@ -40,7 +40,7 @@ def records(folder: Path) -> None:
     for wanted in (False, True):
         path = folder / "owners.parquet"
         began = time.perf_counter()
-        write_parquet(path, owners_table(people, None, wanted))
+        write_parquet(path, owners_table(people, (None, None), wanted))
         written = time.perf_counter()
         (folder / "run.json").write_text("{}")
         fm.read_owners(folder)

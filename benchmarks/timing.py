@@ -8,25 +8,24 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def best_of(
-    repeats: int, *sides: Callable[[], object], clock: Callable[[], float] = time.perf_counter
-) -> list[float]:
-    """The shortest time of each side, in seconds, with the sides taking turns."""
-    best = [float("inf")] * len(sides)
-    for _ in range(repeats):
-        for place, side in enumerate(sides):
-            began = clock()
-            side()
-            best[place] = min(best[place], clock() - began)
-    return best
-
-
 def times_of(
     repeats: int, *sides: Callable[[], object], clock: Callable[[], float] = time.perf_counter
 ) -> list[list[float]]:
     """The times of each side, in seconds, with the sides taking turns."""
-    times = [best_of(1, *sides, clock=clock) for _ in range(repeats)]
-    return [list(column) for column in zip(*times, strict=True)]
+    times: list[list[float]] = [[] for _ in sides]
+    for _ in range(repeats):
+        for own, side in zip(times, sides, strict=True):
+            began = clock()
+            side()
+            own.append(clock() - began)
+    return times
+
+
+def best_of(
+    repeats: int, *sides: Callable[[], object], clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
+    """The shortest time of each side, in seconds, with the sides taking turns."""
+    return [min(own) for own in times_of(repeats, *sides, clock=clock)]
 
 
 def peak_memory() -> float:

@@ -6,11 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
-from flmarket_sim.errors import InputError, did_you_mean, shortened
 from flmarket_sim.plugins import registry
 from flmarket_sim.plugins.plugin_kind import require_contract
+from flmarket_sim.testing.complaints import complaints
 from flmarket_sim.testing.perturbation_form import (
     bytes_sent,
     domain,
@@ -82,22 +80,7 @@ def check_perturbation(
     made = made() if isinstance(made, type) else made
     kind = registry.perturbations
     require_contract(type(made), type(made).__name__, kind.kind, ("name", *kind.needs[2:]))
-    for name in only:
-        if name not in CHECKS:
-            raise InputError(
-                f"there is no check {name!r}{did_you_mean(name, CHECKS, '.')} Checks: "
-                f"{', '.join(CHECKS)}"
-            )
     trial = Trial(made, tuple(dimensions), tuple(losses), tuple(clips), draws, seed)
-    complaints: list[str] = []
-    for name in only:
-        try:
-            with np.errstate(all="ignore"):
-                complaints += list(CHECKS[name](trial))
-        except Exception as error:  # foreign code may fail in any way
-            complaints.append(
-                f"it failed ({name}): {type(error).__name__}: {shortened(str(error))}"
-            )
-    if complaints:
-        listed = "\n".join(f"- {complaint}" for complaint in dict.fromkeys(complaints))
+    listed = complaints(CHECKS, only, trial)
+    if listed:
         raise NotAPerturbation(f"the perturbation {made.name!r} breaks its contract:\n{listed}")

@@ -1,0 +1,119 @@
+"""How many honest owners each check accuses: `python -m benchmarks.check_levels`.
+
+It writes benchmarks/check_levels.md. `--messages N` (10^5) is the number of honest messages for
+every perturbation and privacy loss, `--dimension D` (10) their coordinates, and `--level` (0.05)
+the share that a check may accuse. It stops with an error if a check accuses a larger share.
+
+Honest gradients are of six sorts, which take turns by rounds of 200 owners. They keep what the
+checks with a direction assume: no gradient points away from the reference or the others' sum.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flmarket_sim.checks.check import LEVEL, Evidence, PastRound
+from flmarket_sim.perturbation.perturbation import Perturbation
+from flmarket_sim.plugins.registry import checks, perturbations
+
+Floats = NDArray[np.float64]
+NAMES = ("priv-unit", "gaussian", "duchi-l2", "proj-unit", "laplace", "piecewise")
+OPTIONS = {"proj-unit": {"size": 5}}  # fewer than the dimension: with a projection
+LOSSES = (0.5, 1.0, 2.0, 8.0)
+OWNERS, PAST = 200, 2
+COMMAND = "python -m benchmarks.check_levels"
+
+
+def gradients(sort: int, reference: Floats, rng: np.random.Generator) -> Floats:
+    """(n, D) raw gradients: alike, apart, short, none, across the reference, along an axis."""
+    dimension = len(reference)
+    noise = rng.normal(size=(OWNERS, dimension))
+    if sort == 0:
+        return 100.0 * (reference + 0.3 * noise * np.sign(noise * reference))
+    if sort == 1:
+        return 100.0 * noise * np.where(noise @ reference < 0, -1.0, 1.0)[:, None]
+    if sort == 2:
+        return 1e-3 * (reference + 0.1 * np.abs(noise) * np.sign(reference))
+    if sort == 3:
+        return np.zeros((OWNERS, dimension))
+    if sort == 4:
+        across = noise[0] - (noise[0] @ reference) / (reference @ reference) * reference
+        return np.tile(100.0 * across, (OWNERS, 1))
+    axis = np.eye(dimension)[rng.integers(dimension)] * np.sign(reference)
+    return np.tile(100.0 * axis, (OWNERS, 1))
+
+
+def rounds(
+    made: Perturbation, loss: float, dimension: int, count: int, seed: int = 0
+) -> Iterator[Evidence]:
+    """Rounds of honest owners with two rounds before, which had the same gradients."""
+    rng = np.random.default_rng([seed, dimension, int(8 * loss)])
+    losses, owner = np.full(OWNERS, loss), np.arange(OWNERS)
+    for number in range(count):
+        reference = rng.normal(size=dimension)
+        prepared = made.prepare(gradients(number % 6, reference, rng), 1.0)
+        past = tuple(
+            PastRound(made.release(prepared, losses, rng, 1.0), owner, np.zeros(OWNERS))
+            for _ in range(PAST)
+        )
+        sent = made.release(prepared, losses, rng, 1.0)
+        size = np.full(OWNERS, 10.0)
+        yield Evidence(sent, losses, size, 1.0, made, owner, past, reference)
+
+
+def accused(
+    name: str, loss: float, dimension: int, messages: int, level: float
+) -> dict[str, float]:
+    """The share of honest owners whom each check accuses."""
+    made = perturbations.create(name, **OPTIONS.get(name, {}))
+    known = {check: checks.create(check) for check in checks.names()}
+    count = -(-messages // OWNERS)
+    found = dict.fromkeys(known, 0)
+    for evidence in rounds(made, loss, dimension, count):
+        for check, it in known.items():
+            found[check] += int((it.p_values(evidence) <= level).sum())
+    return {check: number / (count * OWNERS) for check, number in found.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--dimension", type=int, default=10)
+    parser.add_argument("--level", type=float, default=LEVEL)
+    chosen = parser.parse_args()
+    names = checks.names()
+    lines = [
+        "# Checks: the share of honest owners whom each accuses",
+        "",
+        f"Written by `{COMMAND} --messages {chosen.messages} --dimension {chosen.dimension}",
+        f"--level {chosen.level:g}`. A row is about {chosen.messages:,} honest messages of",
+        f"{chosen.dimension} coordinates; numbers are percent. Each may be "
+        f"{100 * chosen.level:g} at most.",
+        "",
+        f"| perturbation | e | {' | '.join(names)} |",
+        f"|---|---|{'---|' * len(names)}",
+    ]
+    worst = 0.0
+    for name in NAMES:
+        for loss in LOSSES:
+            share = accused(name, loss, chosen.dimension, chosen.messages, chosen.level)
+            worst = max(worst, *share.values())
+            row = f"| {name} | {loss:g} | "
+            row += " | ".join(f"{100 * share[check]:.2f}" for check in names) + " |"
+            print(row, flush=True)
+            lines.append(row)
+            Path(__file__).with_suffix(".md").write_text("\n".join(lines) + "\n")
+    lines += ["", f"The largest share is {100 * worst:.2f} %."]
+    if worst > chosen.level:
+        sys.exit(f"a check accuses {100 * worst:.2f} % of honest owners")
+    Path(__file__).with_suffix(".md").write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What sellers contribute to a purchase: games of coalitions, and values for them."""

@@ -1,0 +1,1 @@
+"""Cheats: what owners do instead of what they sold."""

@@ -39,6 +39,11 @@ class Purpose(IntEnum):
     POPULATIONS = 15  # seeds of the populations that a sample of markets is drawn from
     BATCH = 16  # the records of an owner's local steps in a round of a buyer
     SOLD = 17  # which records an owner sells on who sells on a part of them
+    CHEATS = 18  # which owners cheat after the sale
+    CHEATING = 19  # what their cheats draw in a round
+    REFERENCE = 20  # the records that the broker has herself
+    CONTRIBUTION = 21  # orders of sellers, for what each of them contributes
+    VALIDATION = 22  # the records on which contributions to a model are judged
 
 
 class Streams:

@@ -50,10 +50,12 @@ class ParquetLog:
         behaviours: tuple[str, ...] = (),
         families: tuple[str, ...] = FAMILIES,
         of: str = "",
+        cheats: tuple[str, ...] = (),
     ) -> None:
         self.folder = folder
         self.seq = self.flushed = self.safe = self.part = 0
-        self.pending = {kind: PendingEvents(kind, buyers, behaviours, families) for kind in KINDS}
+        names = (buyers, behaviours, families, cheats)
+        self.pending = {kind: PendingEvents(kind, *names) for kind in KINDS}
         self.hashes = {kind: KindHash(pending.columns) for kind, pending in self.pending.items()}
         self.journal = Journal(folder)
         self.files = RunFiles(folder.parent, of)

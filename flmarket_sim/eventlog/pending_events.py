@@ -64,9 +64,10 @@ class PendingEvents:
         buyers: tuple[str, ...],
         behaviours: tuple[str, ...],
         families: tuple[str, ...],
+        cheats: tuple[str, ...] = (),
     ) -> None:
-        self.columns = columns(kind, buyers, behaviours, families)
-        self.schema = arrow_schema(kind, buyers, behaviours)
+        self.columns = columns(kind, buyers, behaviours, families, cheats)
+        self.schema = arrow_schema(kind, buyers, behaviours, cheats)
         self.singles: list[list[Any]] = []
         self.blocks: list[Block] = []
         self.tables: list[PendingTable] = []

@@ -55,6 +55,13 @@ def column(
     return field(metadata={"column": (type, seen, meaning, names)})
 
 
+def with_nulls(values: NDArray[Any], missing: NDArray[np.bool_]) -> NDArray[np.object_]:
+    """A column with null where a value is missing."""
+    nullable = values.astype(object)
+    nullable[missing] = None
+    return nullable
+
+
 def labels(codes: type[IntEnum]) -> tuple[str, ...]:
     """The names of codes as the log shows them: BELOW_COST is "below cost"."""
     return tuple(code.name.lower().replace("_", " ") for code in codes)

@@ -43,6 +43,7 @@ class _Named(_Known):
 class _Owners(_Known):
     count: Count = 0
     behaviours: list[dict[str, Any]] = []
+    cheats: list[dict[str, Any]] = []
 
 
 class _Market(_Known):

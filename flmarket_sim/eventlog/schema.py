@@ -19,11 +19,26 @@ from flmarket_sim.eventlog.record import (
     Lists,
     Reals,
     Record,
-    Role,
-    Seen,
     column,
     labels,
 )
+from flmarket_sim.eventlog.words import (
+    BOOL,
+    BOTH,
+    BROKER_TO_BUYER,
+    BROKER_TO_OWNER,
+    BUYER_TO_BROKER,
+    BUYER_TO_BUYER,
+    F64,
+    I8,
+    I32,
+    I64,
+    LIST,
+    NOBODY,
+    OWNER_TO_BROKER,
+    OWNER_TO_OWNER,
+    SENDER,
+)  # fmt: skip
 from flmarket_sim.owners.family_table import FAMILIES
 
 SCHEMA_VERSION = 1
@@ -73,13 +88,6 @@ class LateMessage(IntEnum):
     DECISION = 1
     GRADIENT = 2
 
-
-BOTH, SENDER, NOBODY = Seen
-BUYER_TO_BROKER, BROKER_TO_OWNER = ((Role.BUYER, Role.BROKER),), ((Role.BROKER, Role.OWNER),)
-OWNER_TO_BROKER, BROKER_TO_BUYER = ((Role.OWNER, Role.BROKER),), ((Role.BROKER, Role.BUYER),)
-OWNER_TO_OWNER, BUYER_TO_BUYER = ((Role.OWNER, Role.OWNER),), ((Role.BUYER, Role.BUYER),)
-F64, I8, I32, I64, BOOL = pa.float64(), pa.int8(), pa.int32(), pa.int64(), pa.bool_()
-LIST = pa.list_(F64)
 
 ENVELOPE = (
     Column("seq", pa.uint64(), BOTH, "place in the total order of all events of the run"),
@@ -310,6 +318,47 @@ class OfferRecord(Record, kind="offer", parties=BROKER_TO_OWNER):
     )
 
 
+class ContributionRecord(Record, kind="contribution", parties=BROKER_TO_OWNER):
+    """What a seller contributed to the round, where the scenario asks for it."""
+
+    value: Reals = column(
+        F64, SENDER, "the receiver's value, in units of an error bound or of a validation loss"
+    )
+    standard_error: Reals = column(
+        F64, SENDER, "standard error of that value over random orders; 0: it is exact"
+    )
+    share: Reals = column(
+        F64, SENDER, "share of the money that the value is good for, whether it is paid or not"
+    )
+
+
+class CombinationRecord(Record, kind="combination", parties=BROKER_TO_BUYER):
+    """What a robust rule made of the messages, beside the weighted sum. The weighted sum has
+    none."""
+
+    departure: Reals = column(
+        F64,
+        BOTH,
+        "squared L2 distance of the delivered gradient to the weighted sum of the same messages; "
+        "null without learning",
+    )
+    honest_bound: Reals = column(
+        F64,
+        BOTH,
+        "(root of vector_bound + root of departure)^2: bounds the squared error in the mean, if "
+        "everybody sends what she sold; null without learning",
+    )
+    breakdown: Reals = column(
+        F64,
+        BOTH,
+        "share of the votes from which on messages can carry the gradient away; null where the "
+        "rule does not say",
+    )
+
+
+# Their kinds come last in KINDS, which is in the order of definition.
+from flmarket_sim.eventlog import cheating_records  # noqa: E402, F401
+
 KINDS: dict[str, tuple[Column, ...]] = {
     record.kind: record.columns for record in Record.__subclasses__()
 }
@@ -320,18 +369,24 @@ def columns(
     buyers: tuple[str, ...],
     behaviours: tuple[str, ...] = (),
     families: tuple[str, ...] = FAMILIES,
+    cheats: tuple[str, ...] = (),
 ) -> tuple[Column, ...]:
     """Envelope and payload of a kind, with the names that depend on the scenario filled in."""
-    names = {"buyer": buyers, "behaviour": behaviours, "family": families}
+    names = {"buyer": buyers, "behaviour": behaviours, "family": families, "cheat": cheats}
     return tuple(
         replace(c, names=names[c.name]) if c.name in names else c for c in ENVELOPE + KINDS[kind]
     )
 
 
-def arrow_schema(kind: str, buyers: tuple[str, ...], behaviours: tuple[str, ...] = ()) -> pa.Schema:
+def arrow_schema(
+    kind: str,
+    buyers: tuple[str, ...],
+    behaviours: tuple[str, ...] = (),
+    cheats: tuple[str, ...] = (),
+) -> pa.Schema:
     """The same columns for Arrow; the metadata of a field says what the column means."""
     fields = []
-    for c in columns(kind, buyers, behaviours):
+    for c in columns(kind, buyers, behaviours, cheats=cheats):
         stored = c.type if c.names is None else pa.dictionary(c.type, pa.string())
         fields.append(pa.field(c.name, stored, metadata={"meaning": c.meaning}))
     return pa.schema(

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flmarket_sim.eventlog.behaviour_earnings import earnings
+from flmarket_sim.eventlog.cheat_earnings import cheat_earnings
 from flmarket_sim.eventlog.reader import read_events, read_ledger, read_run
 from flmarket_sim.eventlog.totals import ADDED, totals_of_table
 from flmarket_sim.scenario.later_keys import as_it_was_meant
@@ -48,7 +49,13 @@ def summarise(run: str | os.PathLike[str]) -> dict[str, Any]:
         "notes": info.get("notes", []),
         "warnings": warnings_of(info),
         "behaviours": earnings(run) if info["scenario"]["owners"].get("behaviours") else {},
+        "cheats": cheat_earnings(run) if watched(info["scenario"]) else {},
     }
+
+
+def watched(scenario: dict[str, Any]) -> bool:
+    """Whether owners of a market cheat after the sale, or its broker looks for it."""
+    return bool(scenario["owners"].get("cheats") or scenario.get("check"))
 
 
 def warnings_of(info: dict[str, Any]) -> list[str]:

@@ -23,6 +23,14 @@ OWNERS = (
     Column("records_per_second", F64, HERS, "compute speed; null: gradients take no time"),
     Column("behaviour", pa.int8(), HERS, "name of her behaviour; null: she tells the truth", ()),
     Column(
+        "cheat",
+        pa.int8(),
+        HERS,
+        "what she does after a sale; null: she delivers what she sold; only in a market with "
+        "cheats",
+        (),
+    ),
+    Column(
         "name",
         pa.string(),
         HERS,
@@ -43,6 +51,17 @@ LEDGER = (
     Column("earned", F64, HERS, "money that the broker paid her"),
     Column("transferred", F64, HERS, "money from other owners less money to them"),
     Column("delta_sold", F64, HERS, "sum of the deltas of all gradients; 0: every sale is pure"),
+    Column(
+        "privacy_lost",
+        F64,
+        HERS,
+        "sum of the privacy losses that her records truly had; only in a market with cheats or a "
+        "check, as the next columns",
+    ),
+    Column("forfeited", F64, HERS, "deposits that she lost to buyers"),
+    Column("true_cost", F64, HERS, "what her sales truly cost her"),
+    Column("judged", I64, HERS, "messages of hers that a check judged"),
+    Column("accused", I64, HERS, "those that it accused"),
 )
 TABLES = {"owners": OWNERS, "ledger": LEDGER}
 NEEDED = {  # columns that every version has written

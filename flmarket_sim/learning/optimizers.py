@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field
 from flmarket_sim.errors import ContractError, plugin_errors
 from flmarket_sim.plugins import registry
 from flmarket_sim.plugins.options import chosen, options_model
-from flmarket_sim.scenario.model import Plugin
+from flmarket_sim.scenario.part import Plugin
 
 Floats = NDArray[np.float64]
 State = dict[str, Floats]

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from flmarket_sim.errors import ContractError, plugin_errors
 from flmarket_sim.plugins import registry
-from flmarket_sim.scenario.model import Plugin
+from flmarket_sim.scenario.part import Plugin
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Factor = Annotated[float, Field(gt=0, le=1)]

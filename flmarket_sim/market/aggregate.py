@@ -1,8 +1,8 @@
-"""The broker's aggregation: a weighted sum of the gradients in time, and its error."""
+"""The broker's aggregation: one gradient from those in time, and its error."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 from flmarket_sim import aggregation
 from flmarket_sim.aggregation.error_bound import error_bound_in
 from flmarket_sim.aggregation.market_error import MarketError, coordinate_error
+from flmarket_sim.aggregation.robust.robust_rule import RobustRule
 from flmarket_sim.aggregation.rule import check_weights, weights_in
-from flmarket_sim.aggregation.weighted_sum import weighted_sum
 from flmarket_sim.errors import plugin_errors
-from flmarket_sim.eventlog.schema import ErrorKind
+from flmarket_sim.eventlog.schema import CombinationRecord, DeliveryRecord, ErrorKind, WeightRecord
 from flmarket_sim.market.cohort import Cohort
+from flmarket_sim.market.combination import combination
 from flmarket_sim.market.messages import Bounds, GradientMessage, Offers
-from flmarket_sim.market.world import World
-from flmarket_sim.perturbation.perturbation import vector_error
+from flmarket_sim.perturbation.perturbation import Perturbation, vector_error
 from flmarket_sim.scenario.model import ResolvedBuyer
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +30,9 @@ class Aggregate:
 
     weight, share, privacy_loss  (g,) aggregation weights, shares of the bidders' records, losses
     bounds                       how far the gradient can be off
-    owed                         what the buyer has to pay
     bound_of_data                the error bound with the bidders' true numbers of records
     gradient                     (D,), None in a market without learning
+    combination                  what the log says about a robust rule, if there is one
     true_error, true_squared_bias  as in the log
     """
 
@@ -39,9 +40,9 @@ class Aggregate:
     share: Floats
     privacy_loss: Floats
     bounds: Bounds
-    owed: float = 0.0
     bound_of_data: float = float("inf")
     gradient: Floats | None = None
+    combination: CombinationRecord | None = None
     true_error: float | None = None
     true_squared_bias: float | None = None
 
@@ -73,9 +74,10 @@ class ErrorReadings:
         )
 
 
-def error_readings(world: World, index: int, buyer: ResolvedBuyer, dimension: int) -> ErrorReadings:
+def error_readings(
+    perturbation: Perturbation, clip: float, buyer: ResolvedBuyer, dimension: int
+) -> ErrorReadings:
     """The errors of a buyer's market, whose gradients have `dimension` coordinates."""
-    clip, perturbation = world.scenario.privacy.clip, world.randomisers[index].perturbation
     return ErrorReadings(
         vector=vector_error(perturbation, dimension, clip),
         coordinate=coordinate_error(clip),
@@ -86,41 +88,83 @@ def error_readings(world: World, index: int, buyer: ResolvedBuyer, dimension: in
 def aggregate(
     cohort: Cohort,
     rule: aggregation.AggregationRule,
+    robust: RobustRule,
     errors: ErrorReadings,
     offers: Offers,
     gradients: list[GradientMessage],
     parameters: Floats | None,
 ) -> Aggregate:
-    """Aggregates the gradients by a rule. Owners without a gradient count as sellers of nothing."""
+    """Aggregates gradients by both rules, and compares that with what only the simulator knows."""
+    rows = np.array([message.row for message in gradients], np.int64)
+    sent = [message.gradient for message in gradients if message.gradient is not None]
+    size = cohort.reports.data_size[offers.slots]
+    result, weights = aggregate_sent(rule, robust, errors, offers, rows, sent, size)
     if not gradients:
-        return Aggregate(np.zeros(0), np.zeros(0), np.zeros(0), Bounds(errors.kind))
-    rows = np.array([message.row for message in gradients])
+        return result
+    if cohort.misreports is not None:
+        loss = np.zeros(len(offers.slots))
+        loss[rows] = result.privacy_loss
+        true_size = cohort.misreports.true_size[offers.slots]
+        by_data = error_bound_in(errors.chosen, weights[None], loss[None], true_size[None])
+        result = replace(result, bound_of_data=float(by_data.total[0]))
+    if result.gradient is not None:
+        sold = cohort.gradients(parameters)
+        true_error, true_squared_bias = sold.true_error(result.gradient, weights)
+        result = replace(result, true_error=true_error, true_squared_bias=true_squared_bias)
+    return result
+
+
+def aggregate_sent(
+    rule: aggregation.AggregationRule,
+    robust: RobustRule,
+    errors: ErrorReadings,
+    offers: Offers,
+    rows: Ints,
+    sent: list[Floats],
+    size: Floats,
+) -> tuple[Aggregate, Floats]:
+    """What a broker can compute: one gradient from those `sent` (g,) for the `rows` (g,) of the
+    offers, by both rules, and the weights (k,) of all rows.
+
+    `size` (k,) are the reported numbers of records. Owners without a gradient count as sellers of
+    nothing. `sent` is empty in a market without learning.
+    """
+    if not len(rows):
+        nothing = np.zeros(0)
+        return Aggregate(nothing, nothing, nothing, Bounds(errors.kind)), np.zeros(len(size))
     loss = np.zeros(len(offers.slots))
     loss[rows] = offers.privacy_loss[rows]
-    size = cohort.reports.data_size[offers.slots]
     with plugin_errors("aggregation rule", rule.name):
         weights = weights_in(rule, loss[None], size[None], errors.chosen)
         weights = check_weights(rule.name, weights, loss[None])
     bounds = errors.bounds(weights, loss[None], size[None])
-    bound_of_data = bounds.error_bound
-    if cohort.misreports is not None:
-        true_size = cohort.misreports.true_size[offers.slots]
-        by_data = error_bound_in(errors.chosen, weights, loss[None], true_size[None])
-        bound_of_data = float(by_data.total[0])
-    gradient = true_error = true_squared_bias = None
-    if gradients[0].gradient is not None:
-        sent = [message.gradient for message in gradients if message.gradient is not None]
-        gradient = weighted_sum(weights[0, rows], sent)
-        sold = cohort.gradients(parameters)
-        true_error, true_squared_bias = sold.true_error(gradient, weights[0])
-    return Aggregate(
+    variance = errors.vector.variance(loss[rows])
+    made = combination(robust, sent, weights[0, rows], variance, bounds.vector_bound)
+    result = Aggregate(
         weight=weights[0, rows],
         share=size[rows] / size.sum(),
         privacy_loss=loss[rows],
         bounds=bounds,
-        owed=float(offers.payment[rows].sum()),
-        bound_of_data=bound_of_data,
-        gradient=gradient,
-        true_error=true_error,
-        true_squared_bias=true_squared_bias,
+        bound_of_data=bounds.error_bound,
+        gradient=made.gradient,
+        combination=made.record,
     )
+    return result, weights[0]
+
+
+def delivery_records(result: Aggregate, owed: float) -> tuple[WeightRecord, DeliveryRecord]:
+    """What the log has of an aggregation: the weights of the g owners, and the delivery, for which
+    the buyer owes money."""
+    weights = WeightRecord(
+        weight=result.weight, share=result.share, privacy_loss=result.privacy_loss
+    )
+    delivery = DeliveryRecord(
+        valid=len(result.weight) > 0,
+        gradients=len(result.weight),
+        owed=owed,
+        true_error=result.true_error,
+        true_squared_bias=result.true_squared_bias,
+        bound_of_data=result.bound_of_data,
+        **result.bounds._asdict(),
+    )
+    return weights, delivery

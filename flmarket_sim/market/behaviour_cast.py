@@ -17,9 +17,15 @@ HONEST = -1  # in place of a behaviour
 
 def behaviour_labels(scenario: Scenario) -> tuple[str, ...]:
     """The names of a scenario's behaviours in the log, numbered where one name occurs twice."""
+    return numbered_labels(
+        [str(registry.behaviours.get(spec.name).name) for spec in scenario.owners.behaviours]
+    )
+
+
+def numbered_labels(names: list[str]) -> tuple[str, ...]:
+    """The names, with numbers from the second occurrence of a name on."""
     labels: list[str] = []
-    for spec in scenario.owners.behaviours:
-        name = str(registry.behaviours.get(spec.name).name)
+    for name in names:
         before = sum(label == name or label.startswith(f"{name}-") for label in labels)
         labels.append(f"{name}-{before + 1}" if name in labels else name)
     return tuple(labels)

@@ -17,19 +17,21 @@ from flmarket_sim.strategy.behaviours.behaviour import (
     check_transfers,
 )
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def give_feedback(cohort: Cohort, offers: Offers, delivered: Ints) -> None:
+def give_feedback(cohort: Cohort, offers: Offers, delivered: Ints, received: Floats) -> None:
     """Tells behaviours what their owners sold and got, and books what these owners give each other.
 
-    `delivered` are the rows of the offers whose gradients were aggregated.
+    `delivered` (g,) are the rows of the offers whose gradients came in time, and `received` (g,)
+    what their owners get for them, less the deposits that they lose.
     """
     world, slots = cohort.world, offers.slots[delivered]
     assert world.cast is not None and cohort.misreports is not None
     loss, payment, value = np.zeros((3, len(cohort.participants)))
-    loss[slots], payment[slots] = offers.privacy_loss[delivered], offers.payment[delivered]
-    value[slots] = cohort.true_value(slots, loss[slots])
+    loss[slots], payment[slots] = offers.privacy_loss[delivered], received
+    value[slots] = cohort.true_costs(offers, delivered)
     for part in cohort.misreports.parts:
         behaviour = world.cast.behaviours[part.behaviour]
         if not isinstance(behaviour, LearningBehaviour | SharingBehaviour):

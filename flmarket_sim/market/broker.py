@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,26 +11,27 @@ from numpy.typing import NDArray
 from simpy.events import Event
 
 from flmarket_sim import aggregation, auctions
-from flmarket_sim.auctions.auction import Outcome, SellsInTurn, auction_in, check_outcome
+from flmarket_sim.auctions.auction import Auction, Outcome, SellsInTurn, auction_in, check_outcome
 from flmarket_sim.auctions.learned.regime import regime_note
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog import BROKER, buyer_id
 from flmarket_sim.eventlog.schema import (
     AllocationRecord,
     AnnouncementRecord,
-    DeliveryRecord,
     LateMessage,
     LateRecord,
     ModelRecord,
     PaymentRecord,
-    WeightRecord,
 )
 from flmarket_sim.learning.buyer_model import gradient_dimension
-from flmarket_sim.market.aggregate import Aggregate, aggregate, error_readings
+from flmarket_sim.market.aggregate import Aggregate, aggregate, delivery_records, error_readings
 from flmarket_sim.market.behaviour_feedback import give_feedback
 from flmarket_sim.market.bills import Bill
 from flmarket_sim.market.cohort import Cohort
+from flmarket_sim.market.contributions import accountant_of
 from flmarket_sim.market.counterfactuals import log_counterfactuals
+from flmarket_sim.market.inspection import Inspection, admitted, weighed_by
+from flmarket_sim.market.judged_gradients import JudgedGradients, judge_gradients
 from flmarket_sim.market.mail import Inbox, Letter
 from flmarket_sim.market.messages import (
     Allocation,
@@ -47,6 +49,7 @@ from flmarket_sim.market.owner import owner
 from flmarket_sim.market.sale_in_turn import sell_in_turn
 from flmarket_sim.market.world import Observation, World
 from flmarket_sim.owners.bids import BidBatch
+from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Purpose
 from flmarket_sim.scenario.model import ResolvedBuyer
 
@@ -60,9 +63,19 @@ class Broker:
     def __init__(self, world: World, index: int, buyer: ResolvedBuyer, model: Any) -> None:
         self.world, self.index, self.model = world, index, model
         self.rule = aggregation.create(buyer.aggregation.name, **buyer.aggregation.options)
-        self.errors = error_readings(world, index, buyer, gradient_dimension(buyer.model, model))
+        self.robust = registry.robust_rules.create(buyer.robust.name, **buyer.robust.options)
+        self.errors = error_readings(
+            world.randomisers[index].perturbation,
+            world.scenario.privacy.clip,
+            buyer,
+            gradient_dimension(buyer.model, model),
+        )
+        self.accountant = accountant_of(
+            world, index, buyer, model, self.rule, self.robust, self.errors
+        )
         made = auctions.create(buyer.auction.name, **buyer.auction.options)
         self.auction = auction_in(made, self.errors.chosen)
+        self.inspection = None if world.scenario.check is None else Inspection(world, index, model)
         self.in_turn = self.auction if isinstance(self.auction, SellsInTurn) else None
         note = regime_note(made, self.errors.chosen)
         if note is not None and note not in world.notes:
@@ -84,6 +97,8 @@ class Broker:
             self.auction,
             announcement.budget,
             self.errors.vector.variance,
+            announcement.parameters,
+            self.inspection,
         )
         asked = len(cohort.participants)
         for_bids, for_decisions, for_gradients = inboxes = (
@@ -93,6 +108,7 @@ class Broker:
         )
         self._announce(cohort, announcement, inboxes)
         bids: list[BidMessage] = yield from for_bids.collect(asked, market.bid_deadline)
+        bids = admitted(self.inspection, cohort, bids)
 
         if bids and self.in_turn is not None:
             offers, agreed = yield from self._sell_in_turn(cohort, self.in_turn, announcement, bids)
@@ -111,14 +127,17 @@ class Broker:
         )
 
         gradients = sorted(gradients, key=lambda message: message.row)
-        counts = RoundCounts(asked, len(bids), winners, len(agreed), len(gradients))
-        reply = self._deliver(cohort, announcement, offers, gradients, counts)
-        if gradients:
-            bill = self._bill(cohort, offers, gradients, reply)
+        if self.accountant is not None:
+            offers = self.accountant.settle(cohort, announcement, offers, gradients)
+        judged = judge_gradients(self.inspection, cohort, offers, gradients)
+        counts = RoundCounts(asked, len(bids), winners, len(agreed), len(judged.kept))
+        reply = self._deliver(cohort, announcement, offers, judged, counts)
+        if judged.billed:
+            bill = self._bill(cohort, offers, judged, reply)
             yield reply
             self.pay(bill)
-            for message, amount in zip(gradients, bill.amounts.tolist(), strict=True):
-                message.reply.send(Payment(amount), cohort.delays.payment[message.slot])
+        for message, amount in zip(gradients, judged.amounts.tolist(), strict=True):
+            message.reply.send(Payment(amount), cohort.delays.payment[message.slot])
 
     def _announce(
         self, cohort: Cohort, announcement: Announcement, inboxes: tuple[Inbox, Inbox, Inbox]
@@ -146,10 +165,11 @@ class Broker:
         slots, batch = gathered(bids)
         budget = np.array([announcement.budget])
         rng = self.world.streams.generator(Purpose.AUCTION, self.index, cohort.round)
-        with plugin_errors("auction", self.auction.name):
-            outcome = check_outcome(
-                self.auction.name, self.auction.decide(batch, budget, rng), batch, budget
-            )
+        reputation = None if self.inspection is None else self.inspection.weighs(cohort, slots)
+        weighed = batch if reputation is None else weighed_by(batch, reputation)
+        outcome = decided(self.auction, weighed, budget, rng)
+        if reputation is not None:
+            outcome = replace(outcome, payment=outcome.payment * reputation)
         if outcome.data_size is not None:
             cohort.sell_records(slots, outcome.data_size[0])
         offers = Offers(slots, outcome.privacy_loss[0], outcome.payment[0])
@@ -200,24 +220,28 @@ class Broker:
         cohort: Cohort,
         announcement: Announcement,
         offers: Offers,
-        gradients: list[GradientMessage],
+        judged: JudgedGradients,
         counts: RoundCounts,
     ) -> Letter:
         """Aggregates the gradients and sends the result to the buyer. Returns her letter of
         payment."""
         result = aggregate(
-            cohort, self.rule, self.errors, offers, gradients, announcement.parameters
+            cohort,
+            self.rule,
+            self.robust,
+            self.errors,
+            offers,
+            judged.kept,
+            announcement.parameters,
         )
-        rows = np.array([message.row for message in gradients], dtype=np.int64)
-        self._log_delivery(cohort, result, cohort.participants[offers.slots[rows]])
+        rows, owed = judged.rows, float(judged.amounts.sum())
+        judged.log(cohort, offers)
+        kept = np.array([message.row for message in judged.kept], dtype=np.int64)
+        self._log_delivery(cohort, result, owed, cohort.participants[offers.slots[kept]])
         payment = Letter(self.world.env)
         assert announcement.reply is not None
         message = DeliveryMessage(
-            gradient=result.gradient,
-            owed=result.owed,
-            counts=counts,
-            bounds=result.bounds,
-            reply=payment,
+            gradient=result.gradient, owed=owed, counts=counts, bounds=result.bounds, reply=payment
         )
         announcement.reply.send(message, self.world.buyer_delays(self.index, cohort.round)[1])
         value = cohort.true_value(offers.slots[rows], offers.privacy_loss[rows])
@@ -228,36 +252,26 @@ class Broker:
             bound_of_data=result.bound_of_data,
         )
         if cohort.misreports is not None:
-            give_feedback(cohort, offers, rows)
+            give_feedback(cohort, offers, rows, judged.received())
         return payment
 
-    def _log_delivery(self, cohort: Cohort, result: Aggregate, sellers: Ints) -> None:
-        weights = WeightRecord(
-            weight=result.weight, share=result.share, privacy_loss=result.privacy_loss
-        )
+    def _log_delivery(self, cohort: Cohort, result: Aggregate, owed: float, sellers: Ints) -> None:
+        weights, delivery = delivery_records(result, owed)
         cohort.write(weights, receiver=sellers)
-        delivery = DeliveryRecord(
-            valid=len(sellers) > 0,
-            gradients=len(sellers),
-            owed=result.owed,
-            true_error=result.true_error,
-            true_squared_bias=result.true_squared_bias,
-            bound_of_data=result.bound_of_data,
-            **result.bounds._asdict(),
-        )
         cohort.write(delivery, receiver=buyer_id(self.index))
+        if result.combination is not None:
+            cohort.write(result.combination, receiver=buyer_id(self.index))
 
     def _bill(
-        self, cohort: Cohort, offers: Offers, gradients: list[GradientMessage], payment: Letter
+        self, cohort: Cohort, offers: Offers, judged: JudgedGradients, payment: Letter
     ) -> Bill:
-        rows = [message.row for message in gradients]
-        slots = offers.slots[rows]
+        slots = offers.slots[judged.rows]
         bill = Bill(
             buyer=self.index,
             round=cohort.round,
             names=cohort.participants[slots],
             people=cohort.people[slots],
-            amounts=offers.payment[rows],
+            amounts=judged.amounts,
             payment=payment,
         )
         self.world.bills[self.index, cohort.round] = bill
@@ -284,6 +298,12 @@ class Broker:
             message.reply.send(None, cohort.delays.allocation[message.slot])
 
         return refuse
+
+
+def decided(auction: Auction, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
+    """What an auction decides about the bids of one market; refuses what breaks its contract."""
+    with plugin_errors("auction", auction.name):
+        return check_outcome(auction.name, auction.decide(bids, budget, rng), bids, budget)
 
 
 def gathered(bids: list[BidMessage]) -> tuple[Ints, BidBatch]:

@@ -11,17 +11,13 @@ from simpy.events import Event
 
 from flmarket_sim.eventlog import BROKER, buyer_id
 from flmarket_sim.eventlog.record import Record
-from flmarket_sim.eventlog.schema import (
-    AnnouncementRecord,
-    PaymentRecord,
-    RoundRecord,
-    UpdateRecord,
-)
+from flmarket_sim.eventlog.schema import AnnouncementRecord, PaymentRecord
 from flmarket_sim.learning.buyer_model import BuyerModel, Evaluation
 from flmarket_sim.learning.learner import Learner
 from flmarket_sim.market.broker import Broker
 from flmarket_sim.market.mail import Letter
 from flmarket_sim.market.messages import Announcement, DeliveryMessage, Payment
+from flmarket_sim.market.round_records import round_records
 from flmarket_sim.market.world import World
 from flmarket_sim.scenario.model import ResolvedBuyer
 
@@ -71,7 +67,7 @@ class Buyer:
             )
             arrival.callbacks.append(self.broker.receive)
             delivery: DeliveryMessage = yield reply
-            if delivery.counts.delivered:
+            if delivery.counts.delivered or delivery.owed > 0:
                 self._log(PaymentRecord(amount=delivery.owed), number)
                 delivery.reply.send(Payment(delivery.owed), payment_delay)
             if self.learner is not None:
@@ -93,36 +89,9 @@ class Buyer:
     ) -> None:
         now = self.world.env.now
         evaluation = self._evaluate(number)
-        loss = None if evaluation is None else evaluation.loss
-        accuracy = None if evaluation is None else evaluation.accuracy
-        recall = None if evaluation is None else evaluation.recall.tolist()
-        balanced = None if evaluation is None else evaluation.balanced_accuracy
-        valid = delivery.counts.delivered > 0
-        truth, counts = self.world.observed[self.index], delivery.counts
-        update = UpdateRecord(
-            valid=valid, loss=loss, accuracy=accuracy, recall=recall, balanced_accuracy=balanced
-        )
-        summary = RoundRecord(
-            started=started,
-            ended=now,
-            budget=budget,
-            asked=counts.asked,
-            bids=counts.bids,
-            winners=counts.winners,
-            accepted=counts.accepted,
-            delivered=counts.delivered,
-            spent=delivery.owed,
-            privacy_sold=truth.privacy_sold,
-            value_sold=truth.value_sold,
-            valid=valid,
-            true_error=truth.true_error,
-            loss=loss,
-            accuracy=accuracy,
-            balanced_accuracy=balanced,
-            bound_of_data=truth.bound_of_data,
-            **delivery.bounds._asdict(),
-        )
-        for record in (update, summary):
+        truth = self.world.observed[self.index]
+        times = (started, now)
+        for record in round_records(times, budget, delivery, evaluation, truth):
             self._log(record, number, receiver=buyer_id(self.index))
 
     def _log(self, record: Record, number: int, receiver: int = BROKER) -> None:

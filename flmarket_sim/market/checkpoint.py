@@ -8,10 +8,11 @@ code is stored in it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import pydantic
@@ -19,15 +20,19 @@ from numpy.typing import NDArray
 
 from flmarket_sim.errors import FlmarketError, shortened
 from flmarket_sim.eventlog.parquet_log import ADVICE, ParquetLog
+from flmarket_sim.learning.learner import Learner
 from flmarket_sim.market.bills import Bill
 from flmarket_sim.market.buyer import Buyer
 from flmarket_sim.market.checkpoint_file import read_arrays, write_arrays
+from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.market.mail import Letter, arrivals, failing
 from flmarket_sim.market.messages import Payment
 from flmarket_sim.market.model_keeper import ModelKeeper
 from flmarket_sim.market.world import World
+from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import disk_error, write_whole
 from flmarket_sim.strategy.behaviours.behaviour import ResumableBehaviour
+from flmarket_sim.strategy.cheats.cheat import ResumableCheat
 
 FORMAT: Final = 2
 NAME = "checkpoint.npz"
@@ -35,12 +40,22 @@ SECONDS = 5.0
 SHARE = 0.02  # the largest part of a run's time that goes into checkpoints
 AGAIN = "resume again: everything is simulated from the beginning, to the same bytes"
 LEDGER = ("sold", "reserved", "gradients", "earned", "transferred")
+WATCHED = ("lost", "forfeited", "cost", "judged", "accused")  # where there are cheats or a check
 BILL = ("names", "people", "amounts")
 Arrays = dict[str, NDArray[Any]]
 
 
 Moment = Annotated[float, pydantic.Field(ge=0)]
 Count = Annotated[int, pydantic.Field(ge=0, lt=2**62)]
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """What has a memory that is arrays: behaviours, cheats, and brokers who look for cheats."""
+
+    def state(self) -> dict[str, Any]: ...
+
+    def restore(self, state: dict[str, Any]) -> None: ...
 
 
 class Stored(pydantic.BaseModel):
@@ -108,11 +123,7 @@ class Checkpoints:
             return
         self.log.note()
         taken = _take(world, self, buyers, bills)
-        try:
-            write_whole(self.path, lambda fresh: _write(fresh, taken))
-        except OSError as error:
-            raise disk_error(self.path, error, ADVICE) from error
-        self.log.stand_on(self.log.part)
+        write_checkpoint(self.log, taken)
         ended = time.monotonic()
         self._next = ended + max(SECONDS, (ended - began) / SHARE)
 
@@ -126,8 +137,26 @@ def can_be_saved(world: World, buyers: Sequence[Buyer]) -> bool:
     others: list[Any] = [world.delay]
     for buyer in buyers:
         others += [*_learning(buyer), buyer.broker.auction, buyer.broker.rule]
+        others += [] if buyer.broker.inspection is None else [buyer.broker.inspection.check]
     ours = all(one is None or _ours(one) for one in others)
-    return ours and all(_ours(one) or isinstance(one, ResumableBehaviour) for one in behaviours)
+    resumable = all(_ours(one) or isinstance(one, ResumableBehaviour) for one in behaviours)
+    cheats = [] if world.cheating is None else world.cheating.cheats
+    return ours and resumable and all(_ours(o) or isinstance(o, ResumableCheat) for o in cheats)
+
+
+def _ledger(ledger: Ledger) -> tuple[str, ...]:
+    return LEDGER + (WATCHED if ledger.watched else ())
+
+
+def _memories(world: World, buyers: Sequence[Buyer]) -> dict[str, Remembers]:
+    """What remembers anything beside the ledger and the learners, by the name in a checkpoint."""
+    named: list[tuple[str, object]] = []
+    if world.cast is not None:
+        named += [(f"behaviour {i}", one) for i, one in enumerate(world.cast.behaviours)]
+    if world.cheating is not None:
+        named += [(f"cheat {i}", one) for i, one in enumerate(world.cheating.cheats)]
+    named += [(f"inspection {buyer.index}", buyer.broker.inspection) for buyer in buyers]
+    return {name: one for name, one in named if isinstance(one, Remembers)}
 
 
 def _learning(buyer: Buyer) -> tuple[Any, ...]:
@@ -160,26 +189,15 @@ def _take(
         provenance=keeper.provenance,
         time=float(world.env.now),
         rounds=[buyer.done for buyer in buyers],
-        log=LogPlace(part=log.part, flushed=log.flushed, seq=log.seq, sha256=log.digests()),
+        log=place_of(log),
         bills=[DueBill(due=float(due), buyer=bill.buyer, round=bill.round) for due, bill in bills],
     )
-    arrays: Arrays = {f"ledger {column}": getattr(world.ledger, column) for column in LEDGER}
-    for buyer in buyers:
-        if buyer.learner is not None:
-            arrays |= {
-                f"learner {buyer.index} {key}": array
-                for key, array in buyer.learner.state().items()
-            }
-        if keeper.models.keeps(buyer.index):
-            arrays[f"models {buyer.index}"] = keeper.models.saved(buyer.index)
+    learners = [buyer.learner for buyer in buyers]
+    arrays = market_arrays(world.ledger, learners, keeper.models)
     for place, (_, bill) in enumerate(bills):
         arrays |= {f"bill {place} {column}": getattr(bill, column) for column in BILL}
-    for place, behaviour in enumerate([] if world.cast is None else world.cast.behaviours):
-        if isinstance(behaviour, ResumableBehaviour):
-            arrays |= {
-                f"behaviour {place} {key}": np.asarray(value)
-                for key, value in behaviour.state().items()
-            }
+    for name, memory in _memories(world, buyers).items():
+        arrays |= {f"{name} {key}": np.asarray(value) for key, value in memory.state().items()}
     return Checkpoint(facts, arrays)
 
 
@@ -192,44 +210,77 @@ def restore(
     """
     log, facts, arrays = keeper.log, checkpoint.facts, checkpoint.arrays
     where = log.folder.parent
-    again = f"delete {where / NAME} and {AGAIN}"
-    if facts.scenario_sha256 != world.scenario.digest():
-        raise FlmarketError(f"{where / NAME} is of another scenario; {again}")
-    try:
-        if not (
-            facts.log.flushed <= facts.log.seq
-            and all(done <= world.scenario.rounds for done in facts.rounds)
-        ):
-            raise ValueError("it is ahead of its run")
-        log.restore(facts.log.part, facts.log.flushed, facts.log.seq)
-        wrong = [
-            kind for kind, digest in log.digests().items() if facts.log.sha256.get(kind) != digest
-        ]
-        if wrong:
-            raise FlmarketError(
-                f"parts of {', '.join(wrong)} are damaged or missing in {log.folder}; "
-                f"delete these and {again}"
-            )
-        for column in LEDGER:
-            owned = getattr(world.ledger, column)
-            owned[:] = _like(owned, arrays[f"ledger {column}"])
+    with refusing_damage(where):
+        learners = [buyer.learner for buyer in buyers]
+        restore_market(checkpoint, world.scenario, log, world.ledger, learners, keeper.models)
         for buyer, done in zip(buyers, facts.rounds, strict=True):
             buyer.done = done
-            if buyer.learner is not None:
-                buyer.learner.restore(_named(arrays, f"learner {buyer.index} "))
-            if keeper.models.keeps(buyer.index):
-                hashes = arrays[f"models {buyer.index}"]
-                if lost := keeper.models.restore(buyer.index, done, hashes):
-                    raise FlmarketError(f"{lost} is damaged or missing; delete it and {again}")
-        for place, behaviour in enumerate([] if world.cast is None else world.cast.behaviours):
-            if isinstance(behaviour, ResumableBehaviour):
-                behaviour.restore(_named(arrays, f"behaviour {place} "))
+        for name, memory in _memories(world, buyers).items():
+            memory.restore(_named(arrays, f"{name} "))
         _refuse_unknown(checkpoint, world, buyers, keeper)
         for place, bill in enumerate(facts.bills):
             _expect(world, buyers, bill, *(arrays[f"bill {place} {column}"] for column in BILL))
+
+
+def market_arrays(
+    ledger: Ledger, learners: Sequence[Learner | None], models: ModelKeeper
+) -> Arrays:
+    """What every market remembers between two rounds: the ledger, and by buyer what she learns
+    with and the hashes of her kept models."""
+    arrays: Arrays = {f"ledger {column}": getattr(ledger, column) for column in _ledger(ledger)}
+    for index, learner in enumerate(learners):
+        if learner is not None:
+            arrays |= {f"learner {index} {key}": array for key, array in learner.state().items()}
+        if models.keeps(index):
+            arrays[f"models {index}"] = models.saved(index)
+    return arrays
+
+
+def restore_market(
+    checkpoint: Checkpoint,
+    scenario: Scenario,
+    log: ParquetLog,
+    ledger: Ledger,
+    learners: Sequence[Learner | None],
+    models: ModelKeeper,
+) -> None:
+    """Gives a market, its log and its kept models the state of a checkpoint of its scenario."""
+    facts, arrays, where = checkpoint.facts, checkpoint.arrays, log.folder.parent
+    again = f"delete {where / NAME} and {AGAIN}"
+    if facts.scenario_sha256 != scenario.digest():
+        raise FlmarketError(f"{where / NAME} is of another scenario; {again}")
+    if not (
+        facts.log.flushed <= facts.log.seq and all(done <= scenario.rounds for done in facts.rounds)
+    ):
+        raise ValueError("it is ahead of its run")
+    log.restore(facts.log.part, facts.log.flushed, facts.log.seq)
+    wrong = [kind for kind, digest in log.digests().items() if facts.log.sha256.get(kind) != digest]
+    if wrong:
+        raise FlmarketError(
+            f"parts of {', '.join(wrong)} are damaged or missing in {log.folder}; "
+            f"delete these and {again}"
+        )
+    for column in _ledger(ledger):
+        owned = getattr(ledger, column)
+        owned[:] = _like(owned, arrays[f"ledger {column}"])
+    for index, (learner, done) in enumerate(zip(learners, facts.rounds, strict=True)):
+        if learner is not None:
+            learner.restore(_named(arrays, f"learner {index} "))
+        if models.keeps(index):
+            hashes = arrays[f"models {index}"]
+            if lost := models.restore(index, done, hashes):
+                raise FlmarketError(f"{lost} is damaged or missing; delete it and {again}")
+
+
+@contextmanager
+def refusing_damage(where: Path) -> Iterator[None]:
+    """Says in words that the checkpoint in a directory is damaged, whatever its content breaks."""
+    try:
+        yield
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise FlmarketError(
-            f"{where / NAME} is damaged ({type(error).__name__}: {error}); {again}"
+            f"{where / NAME} is damaged ({type(error).__name__}: {error}); "
+            f"delete {where / NAME} and {AGAIN}"
         ) from None
 
 
@@ -237,18 +288,13 @@ def _refuse_unknown(
     checkpoint: Checkpoint, world: World, buyers: Sequence[Buyer], keeper: Checkpoints
 ) -> None:
     """Refuses an array that this market does not remember."""
-    exact = {f"ledger {column}" for column in LEDGER}
+    exact = {f"ledger {column}" for column in _ledger(world.ledger)}
     exact |= {f"models {buyer.index}" for buyer in buyers if keeper.models.keeps(buyer.index)}
     exact |= {
         f"bill {place} {name}" for place in range(len(checkpoint.facts.bills)) for name in BILL
     }
     begins = [f"learner {buyer.index} " for buyer in buyers if buyer.learner is not None]
-    behaviours = [] if world.cast is None else world.cast.behaviours
-    begins += [
-        f"behaviour {place} "
-        for place, one in enumerate(behaviours)
-        if isinstance(one, ResumableBehaviour)
-    ]
+    begins += [f"{name} " for name in _memories(world, buyers)]
     for name in checkpoint.arrays:
         if name not in exact and not name.startswith(tuple(begins)):
             raise ValueError(f"an array {name!r} that this market does not have")
@@ -303,9 +349,21 @@ def _expect(
     payment.send_at(Payment(float(amounts.sum())), due.due)
 
 
-def _write(path: Path, checkpoint: Checkpoint) -> None:
+def write_checkpoint(log: ParquetLog, checkpoint: Checkpoint) -> None:
+    """Replaces the checkpoint beside a log, and keeps the journal that the new one needs."""
+    path = log.folder.parent / NAME
     text = np.frombuffer(checkpoint.facts.model_dump_json().encode(), np.uint8)
-    write_arrays(path, {"facts": text} | checkpoint.arrays)
+    arrays = {"facts": text} | checkpoint.arrays
+    try:
+        write_whole(path, lambda fresh: write_arrays(fresh, arrays))
+    except OSError as error:
+        raise disk_error(path, error, ADVICE) from error
+    log.stand_on(log.part)
+
+
+def place_of(log: ParquetLog) -> LogPlace:
+    """Where a log is, for a checkpoint."""
+    return LogPlace(part=log.part, flushed=log.flushed, seq=log.seq, sha256=log.digests())
 
 
 def read_checkpoint(folder: Path) -> Checkpoint | None:

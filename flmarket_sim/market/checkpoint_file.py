@@ -22,7 +22,8 @@ Arrays = dict[str, NDArray[Any]]
 MARK = b"FLMC"
 END = len(MARK) + hashlib.sha256().digest_size
 KNOWN = re.compile(
-    r"facts|ledger \w+|(learner|behaviour) \d+ .+|models \d+|bill \d+ (names|people|amounts)"
+    r"facts|ledger \w+|(learner|behaviour|cheat|inspection) \d+ .+|models \d+"
+    r"|bill \d+ (names|people|amounts)"
 )
 
 

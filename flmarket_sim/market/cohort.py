@@ -14,8 +14,10 @@ from flmarket_sim.eventlog.log import EventTable
 from flmarket_sim.eventlog.record import Record
 from flmarket_sim.eventlog.schema import DropoutReason, DropoutRecord, DropoutStage
 from flmarket_sim.learning.local_training import processed_records
+from flmarket_sim.market.cohort_cheats import CohortCheats, plan_cheats
 from flmarket_sim.market.cohort_gradients import CohortGradients
 from flmarket_sim.market.cohort_reports import PRESENT, make_reports
+from flmarket_sim.market.inspection import Inspection
 from flmarket_sim.market.judgement import Judgement, judge
 from flmarket_sim.market.ledger import JointAccount
 from flmarket_sim.market.messages import Offers, ReportColumns
@@ -33,7 +35,8 @@ class Cohort:
     What each owner decides is computed here for all owners at once; her process says when she acts.
     A slot is a participant: an asked owner, or a further name of hers. `people` (s,) are the owners
     behind the participants (s,), `accounts` the privacy accounts of owners with several names.
-    `variance` is that of a released gradient at given privacy losses.
+    `variance` is that of a released gradient at given privacy losses, `parameters` (D,) the public
+    model, and `inspection` what the broker does to find owners who cheat.
     """
 
     def __init__(
@@ -45,7 +48,10 @@ class Cohort:
         auction: Auction,
         money: float,
         variance: Callable[[Floats], Floats],
+        parameters: Floats | None = None,
+        inspection: Inspection | None = None,
     ) -> None:
+        self.parameters, self.inspection = parameters, inspection
         self.world, self.buyer, self.round, self.model = world, buyer, round_number, model
         self.variance = variance
         owners = world.bidders(buyer, round_number)
@@ -82,6 +88,7 @@ class Cohort:
         self.choose: Callable[[int, Offer], None]
         self._judgement: Judgement | None = None
         self._gradients: CohortGradients | None = None
+        self._cheats: tuple[CohortCheats | None] | None = None
         self._sales: Offers
 
     def table(self, record: Record, senders: Ints) -> EventTable:
@@ -128,6 +135,21 @@ class Cohort:
         sell."""
         people, sold = self.world.population, self.records[slots]
         return sale_values(people, self.people[slots], sold, privacy_loss, bool(self.accounts))
+
+    def cheats(self, offers: Offers) -> CohortCheats | None:
+        """What the owners who cheat truly do; it is decided once, when it is first asked for."""
+        if self._cheats is None:
+            self._cheats = (plan_cheats(self, offers),)
+        return self._cheats[0]
+
+    def true_costs(self, offers: Offers, rows: Ints) -> Floats:
+        """(r,) what the sales of these rows truly cost their owners, cheats counted."""
+        value = np.zeros(len(offers.slots))
+        value[rows] = self.true_value(offers.slots[rows], offers.privacy_loss[rows])
+        cheats = self.cheats(offers)
+        if cheats is not None:
+            value[cheats.rows] = cheats.value
+        return value[rows]
 
     def agree(self, offers: Offers) -> None:
         """The sales on which `gradients` will be computed."""

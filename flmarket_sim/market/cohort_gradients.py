@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.eventlog.schema import GradientRecord
-from flmarket_sim.learning.local_training import owner_updates
 from flmarket_sim.market.messages import Offers
+from flmarket_sim.market.owners_work import OwnersWork
 from flmarket_sim.owners.population import Population
 from flmarket_sim.perturbation.perturbation import AddsNoise, Perturbation, delta_of, message_bytes
 from flmarket_sim.privacy.release import Release
@@ -25,8 +25,8 @@ Ints = NDArray[np.int64]
 class CohortGradients:
     """Prepared gradients of all bidders, by rows of the offers; the log compares with all of them.
 
-    There is no reference back to the cohort: these arrays are large, and only their last reader
-    should keep them alive.
+    `honest` are the gradients that owners who cheat do not send. These arrays are large, and only
+    their last reader should keep them alive.
     """
 
     def __init__(self, cohort: Cohort, parameters: Floats | None, offers: Offers) -> None:
@@ -37,6 +37,8 @@ class CohortGradients:
         sizes = cohort.records[offers.slots].astype(np.int64)
         self.reported_size = cohort.reports.data_size[offers.slots]
         self.release: Release | None = None
+        self.honest: Floats | None = None
+        self.cheats = cheats = None if parameters is None else cohort.cheats(offers)
         norms: Any = None
         finite: Any = None
         if parameters is not None:
@@ -45,57 +47,105 @@ class CohortGradients:
             offered = self.reported_size.astype(np.int64)
             rows = records(world.population, cohort.people[offers.slots], offered, skipped)
             rows = rows[sold_part(offered, sizes, world.streams, self.participants, self.key)]
-            assert world.data is not None
-            raw = owner_updates(
-                cohort.model,
-                world.scenario.learning,
-                parameters,
-                world.data,
-                rows,
-                sizes,
-                world.streams,
-                self.participants,
-                cohort.round,
-                cohort.buyer,
-            )
-            losses = offers.privacy_loss.tolist()
-            self.release = Release(raw, losses, perturbation, clip, noise)
+            work = OwnersWork(cohort, parameters, rows, sizes, self.participants)
+            raw = work.updates()
+            losses, after = offers.privacy_loss.copy(), None
+            if cheats is not None:
+                losses[cheats.rows], after = cheats.released_at, cheats.after_release()
+                honest = raw[cheats.rows]
+                raw[cheats.rows] = cheats.updates(raw, work.updates_of)
+                made = Release(honest, cheats.sold.tolist(), perturbation, clip, noise)
+                self.honest = made.prepared
+            self.release = Release(raw, losses.tolist(), perturbation, clip, noise, after)
             norms, finite = self.release.norms, self.release.finite
         dimension = 0 if parameters is None else len(parameters)
-        self.sent = cohort.table(
-            GradientRecord(
-                privacy_loss=offers.privacy_loss,
-                records=sizes,
-                norm=norms,
-                clipped=None if norms is None else norms > clip,
-                noise_scale=perturbation.noise_scale(offers.privacy_loss, clip)
-                if isinstance(perturbation, AddsNoise)
-                else None,
-                bytes=_message_bytes(perturbation, dimension, offers.privacy_loss),
-                variance=cohort.variance(offers.privacy_loss),
-                delta=delta_of(perturbation),
-                finite=finite,
-            ),
-            self.participants,
+        record = gradient_record(
+            perturbation,
+            clip,
+            dimension,
+            offers.privacy_loss,
+            sizes,
+            cohort.variance(offers.privacy_loss),
+            norms,
+            finite,
         )
+        self.cheated = None if cheats is None else cheats.table(cohort)
+        self.sent = cohort.table(record, self.participants)
 
     def perturbed(self, row: int) -> Floats | None:
         """The gradient of a row as it leaves its owner; None in a market without learning."""
         if self.release is None:
             return None
-        return self.release.leave(row, int(self.participants[row]), *self.key)
+        message = self.release.leave(row, int(self.participants[row]), *self.key)
+        if self._cheats(row):
+            assert self.cheats is not None
+            self.cheats.sent(row, message)
+        return message
+
+    def happen(self, row: int, time: float) -> None:
+        """Logs that the gradient of a row leaves its owner, and the truth about it."""
+        self.sent.happen(row, time)
+        if self.cheated is not None and self.cheats is not None and self._cheats(row):
+            self.cheated.happen(self.cheats.place[row], time)
+
+    def lost(self, row: int) -> float | None:
+        """What the records of a row lose by its message, where that is not what was sold."""
+        if self.cheats is None or not self._cheats(row):
+            return None
+        return float(self.cheats.lost[self.cheats.place[row]])
+
+    def _cheats(self, row: int) -> bool:
+        return self.cheats is not None and row in self.cheats.place
 
     def true_error(self, delivered: Floats, weights: Floats) -> tuple[float, float]:
         """Squared distance of a delivered gradient to the noiseless one of all bidders; its bias.
 
-        The noiseless one is the mean by records of what all bidders would release without noise.
+        The noiseless one is the mean by records of what all bidders would release without noise if
+        nobody cheated.
 
         For the log only: nobody in the market can know this.
         """
         assert self.release is not None
-        ideal = (self.reported_size / self.reported_size.sum()) @ self.release.prepared
+        share = self.reported_size / self.reported_size.sum()
+        ideal = share @ self.release.prepared
         bias = weights @ self.release.prepared - ideal
+        if self.cheats is not None and self.honest is not None:
+            rows = self.cheats.rows
+            prepared = self.release.prepared[rows]
+            sent = np.stack([self.release.mean(row) for row in rows.tolist()])
+            added = share[rows] @ (self.honest - prepared)
+            ideal = ideal + added
+            bias = bias + weights[rows] @ (sent - prepared) - added
         return float(np.square(delivered - ideal).sum()), float(np.square(bias).sum())
+
+
+def gradient_record(
+    perturbation: Perturbation,
+    clip: float,
+    dimension: int,
+    losses: Floats,
+    sizes: Ints,
+    variance: Floats,
+    norms: Any = None,
+    finite: Any = None,
+) -> GradientRecord:
+    """Gradients of D = `dimension` coordinates (0: without learning) in the log, by columns (n,).
+
+    `norms` and `finite` are what only their owners know.
+    """
+    return GradientRecord(
+        privacy_loss=losses,
+        records=sizes,
+        norm=norms,
+        clipped=None if norms is None else norms > clip,
+        noise_scale=perturbation.noise_scale(losses, clip)
+        if isinstance(perturbation, AddsNoise)
+        else None,
+        bytes=_message_bytes(perturbation, dimension, losses),
+        variance=variance,
+        delta=delta_of(perturbation),
+        finite=finite,
+    )
 
 
 def _message_bytes(perturbation: Perturbation, dimension: int, losses: Floats) -> Ints:

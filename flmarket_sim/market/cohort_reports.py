@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.auctions.auction import Auction
+from flmarket_sim.eventlog.record import with_nulls
 from flmarket_sim.eventlog.schema import BidRecord, DropoutReason
 from flmarket_sim.market.behaviour_cast import HONEST
 from flmarket_sim.market.cohort_misreports import CohortMisreports, misreport
@@ -19,7 +20,9 @@ from flmarket_sim.market.world import World
 from flmarket_sim.owners.family_table import FAMILIES, STEP
 from flmarket_sim.owners.stated_valuation import StatedValuations
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 Codes = NDArray[np.int8]
 PRESENT = -1  # in place of a DropoutReason
 SOLD_OUT = 1e-9  # of a privacy budget: an owner with less left has nothing to sell
@@ -90,9 +93,8 @@ def _truthful_reports(
     to_spell, limited = foreign, world.ledger.limited
     if limited:
         left = world.ledger.remaining(owners)
-        absence[(left <= SOLD_OUT * budget) & (absence == PRESENT)] = DropoutReason.LIFETIME_BUDGET
-        capped = left < budget
-        budget = np.where(capped, np.maximum(left, SMALLEST_BUDGET), budget)
+        sold_out, capped, budget = within_lifetime(budget, left)
+        absence[sold_out & (absence == PRESENT)] = DropoutReason.LIFETIME_BUDGET
         levels = np.arange(1, values.shape[1] + 1) / values.shape[1]
         values = people.value(owners[:, None], budget[:, None] * levels)
         # the value of a capped step owner is that of her whole budget
@@ -101,6 +103,19 @@ def _truthful_reports(
     stated = StatedValuations.of(people.types(owners))
     columns = ReportColumns(values, budget, people.data_size[owners].astype(float), stated)
     return absence, columns, spelled_out
+
+
+def within_lifetime(budget: Floats, left: Floats) -> tuple[Mask, Mask, Floats]:
+    """What owners with these privacy budgets may sell in one sale, where `left` remains for life.
+
+    Returns who has nothing left to sell, whose budget is smaller for it, and the budgets.
+    """
+    capped = left < budget
+    return (
+        left <= SOLD_OUT * budget,
+        capped,
+        np.where(capped, np.maximum(left, SMALLEST_BUDGET), budget),
+    )
 
 
 def _with_misreports(
@@ -148,6 +163,4 @@ def _or_null(column: NDArray[Any], filled: NDArray[np.bool_]) -> NDArray[np.obje
     """A column of the log with nulls where the value is not `filled`."""
     if not filled.any():
         return None
-    nullable = column.astype(object)
-    nullable[~filled] = None
-    return nullable
+    return with_nulls(column, ~filled)

@@ -59,8 +59,25 @@ def judge(cohort: Cohort, offers: Offers) -> Judgement:
     reason = np.full(len(value), DecisionReason.ACCEPTED, np.int8)
     if rational(cohort.world):
         payment = payment_for_person(cohort, offers) if cohort.accounts else offers.payment
-        reason[~covers(payment, value)] = DecisionReason.BELOW_COST
+        reason[~covers(*_as_they_judge(cohort, offers, payment, value))] = DecisionReason.BELOW_COST
     return Judgement(cohort, offers, value, reason)
+
+
+def _as_they_judge(
+    cohort: Cohort, offers: Offers, payment: Floats, value: Floats
+) -> tuple[Floats, Floats]:
+    """(k,), (k,) the money on which owners count and what the sale costs them.
+
+    Where the broker looks for cheats, honest owners count on being accused as often as she may
+    accuse them. Owners who cheat count on what they truly do.
+    """
+    rules, cheats = cohort.world.consequences, cohort.cheats(offers)
+    if rules is not None:
+        payment = rules.honest(payment)
+    if cheats is not None:
+        payment, value = payment.copy(), value.copy()
+        payment[cheats.rows], value[cheats.rows] = cheats.expected, cheats.value
+    return payment, value
 
 
 def undecided(cohort: Cohort, slots: Ints) -> Judgement:

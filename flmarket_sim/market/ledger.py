@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+WITHIN = 1 + 1e-12  # times a lifetime budget: a sum above this is more than the owner has
 
 
 class Ledger:
@@ -20,9 +21,16 @@ class Ledger:
     `earned` is the money from buyers. `transferred` is what an owner got from other owners outside
     the market, less what she gave them. `settle` adds the latest sales to the columns. `delta` is
     that of the promise with which every gradient of the market is sold; 0 if it is pure.
+
+    `watched` says whether the market has cheats or a check. Then `lost` is what records truly lost,
+    which is less than `sold` for some cheats, `forfeited` the deposits that went to buyers, `cost`
+    what her sales truly cost an owner, and `judged` and `accused` count her messages.
     """
 
-    def __init__(self, owners: int, lifetime_budget: float | None, delta: float = 0.0) -> None:
+    def __init__(
+        self, owners: int, lifetime_budget: float | None, delta: float = 0.0, watched: bool = False
+    ) -> None:
+        self.watched = watched
         self.delta = delta
         self.limited = lifetime_budget is not None
         self.lifetime_budget = np.inf if lifetime_budget is None else lifetime_budget
@@ -31,7 +39,12 @@ class Ledger:
         self.gradients = np.zeros(owners, np.int64)
         self.earned = np.zeros(owners)
         self.transferred = np.zeros(owners)
-        self._sales: list[tuple[int, float]] = []
+        self.lost = np.zeros(owners)
+        self.forfeited = np.zeros(owners)
+        self.cost = np.zeros(owners)
+        self.judged = np.zeros(owners, np.int64)
+        self.accused = np.zeros(owners, np.int64)
+        self._sales: list[tuple[int, float, float]] = []
 
     @property
     def delta_sold(self) -> Floats:
@@ -47,7 +60,7 @@ class Ledger:
         """Reserves a promised loss; False if it does not fit into the lifetime budget."""
         self.settle()
         total = self.sold[owner] + self.reserved[owner] + privacy_loss
-        if total > self.lifetime_budget * (1 + 1e-12):
+        if total > self.lifetime_budget * WITHIN:
             return False
         self.reserved[owner] += privacy_loss
         return True
@@ -57,14 +70,28 @@ class Ledger:
         if self.limited:
             self.reserved[owner] = max(self.reserved[owner] - privacy_loss, 0.0)
 
-    def spend(self, owner: int, privacy_loss: float) -> None:
-        """Books the loss of a gradient that left its owner."""
-        self._sales.append((owner, privacy_loss))
+    def spend(self, owner: int, privacy_loss: float, lost: float | None = None) -> None:
+        """Books the loss of a gradient that left its owner; `lost` where that is another one."""
+        self._sales.append((owner, privacy_loss, privacy_loss if lost is None else lost))
         if self.limited:
             self.release(owner, privacy_loss)
 
     def earn(self, owners: Ints, amounts: Floats) -> None:
         np.add.at(self.earned, owners, amounts)
+
+    def forfeit(self, owners: Ints, amounts: Floats) -> None:
+        np.add.at(self.forfeited, owners, amounts)
+
+    def verdicts(self, owners: Ints, accused: NDArray[np.bool_]) -> None:
+        np.add.at(self.judged, owners, 1)
+        np.add.at(self.accused, owners, accused.astype(np.int64))
+
+    def bear(self, owners: Ints, costs: Floats) -> None:
+        np.add.at(self.cost, owners, costs)
+
+    def utility(self) -> Floats:
+        """(N,) money from buyers less lost deposits and true costs; known where it is watched."""
+        return self.earned - self.forfeited - self.cost
 
     def transfer(self, payers: Ints, payees: Ints, amounts: Floats) -> None:
         np.subtract.at(self.transferred, payers, amounts)
@@ -73,8 +100,9 @@ class Ledger:
     def settle(self) -> None:
         """Adds the latest sales to the columns."""
         if self._sales:
-            owners, losses = (np.array(column) for column in zip(*self._sales, strict=True))
+            owners, losses, lost = (np.array(column) for column in zip(*self._sales, strict=True))
             np.add.at(self.sold, owners, losses)
+            np.add.at(self.lost, owners, lost)
             np.add.at(self.gradients, owners, 1)
             self._sales = []
 
@@ -90,7 +118,7 @@ class JointAccount:
     def __init__(self, ledger: Ledger, person: int) -> None:
         self.ledger, self.person, self.limited = ledger, person, ledger.limited
         self.promised: dict[int, float] = {}
-        self.sent = 0.0
+        self.sent = self.lost = 0.0
 
     def reserve(self, name: int, privacy_loss: float) -> bool:
         more = max(privacy_loss - max(self.sent, *self.promised.values(), 0.0), 0.0)
@@ -104,9 +132,11 @@ class JointAccount:
         rest = max(self.sent, *self.promised.values(), 0.0)
         self.ledger.release(self.person, max(privacy_loss - rest, 0.0))
 
-    def spend(self, name: int, privacy_loss: float) -> None:
+    def spend(self, name: int, privacy_loss: float, lost: float | None = None) -> None:
         """Books a gradient that left her: a promise becomes a sale."""
         more = max(privacy_loss - self.sent, 0.0)
+        more_lost = max((privacy_loss if lost is None else lost) - self.lost, 0.0)
         self.promised.pop(name, None)
         self.sent += more
-        self.ledger.spend(self.person, more)
+        self.lost += more_lost
+        self.ledger.spend(self.person, more, more_lost)

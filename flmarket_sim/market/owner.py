@@ -70,8 +70,8 @@ def owner(
         cohort.dropouts.happen(slot, env.now)
         return
     gradient = gradients.perturbed(row)
-    ledger.spend(number, loss)
-    gradients.sent.happen(row, env.now)
+    ledger.spend(number, loss, gradients.lost(row))
+    gradients.happen(row, env.now)
     reply = Letter(env)
     inboxes[2].send(GradientMessage(row, slot, gradient, reply), delays.gradient[slot])
     yield reply

@@ -20,8 +20,10 @@ from flmarket_sim.storage.result_folders import LOCK, alone
 
 INFO = "run.json"
 UNFINISHED = ("running", "interrupted", "failed")
+REAL_CLIENT_FILES = ("inbox.log", "clients.json")  # of a running market of real clients
 OWN_FILES = re.compile(
     r"(run\.json|files\.json|owners\.parquet|ledger\.parquet"
+    rf"|{'|'.join(map(re.escape, REAL_CLIENT_FILES))}"
     rf"|{re.escape(checkpoint.NAME)}|{re.escape(LOCK)}|{re.escape(KEY_FILE)}"
     r"|\.[^/]+\.(tmp|again)|events/(journal-\d+|\.[^/]+\.tmp)"
     rf"|events/kind=({'|'.join(KINDS)})/(part-\d+\.parquet|\.[^/]+\.tmp)"

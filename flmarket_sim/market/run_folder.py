@@ -22,6 +22,7 @@ from flmarket_sim.eventlog.schema import KINDS, SCHEMA_VERSION
 from flmarket_sim.learning.dataset import OwnFiles, data_source
 from flmarket_sim.market import checkpoint
 from flmarket_sim.market.behaviour_cast import HONEST, Cast
+from flmarket_sim.market.cheat_cast import CheatCast
 from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.market.model_keeper import ModelKeeper
 from flmarket_sim.market.provenance import (
@@ -33,7 +34,7 @@ from flmarket_sim.market.provenance import (
     version_of,
     versions,
 )
-from flmarket_sim.market.replaced_run import is_unfinished, make_room
+from flmarket_sim.market.replaced_run import REAL_CLIENT_FILES, is_unfinished, make_room
 from flmarket_sim.owners.family_table import FAMILIES, family_names, positions_among, present
 from flmarket_sim.owners.population import Population
 from flmarket_sim.plugins.plugin_files import file_plugins, find_again
@@ -43,6 +44,8 @@ from flmarket_sim.storage.result_folders import LOCK, claim, lock, remove_lock_f
 from flmarket_sim.storage.sealed_files import HASH_LIST, sealed
 
 DATA_FILES = "data_files"  # the key of run.json
+Casts = tuple[Cast | None, CheatCast | None]
+REAL_CLIENTS = "real_clients"  # the key of run.json of a run that no simulation has made
 TABLE_FILES = ("owners.parquet", "ledger.parquet")
 
 
@@ -79,10 +82,17 @@ class RunFolder:
         self._lock, self._before, self._began = held, before, time.perf_counter()
 
     @classmethod
-    def create(cls, path: Path, scenario: Scenario, force: bool = False) -> RunFolder:
+    def create(
+        cls,
+        path: Path,
+        scenario: Scenario,
+        force: bool = False,
+        more: Mapping[str, Any] | None = None,
+    ) -> RunFolder:
         """Makes a new or empty directory the directory of a run.
 
-        With `force`, the directory may hold a run that failed or was stopped: it is deleted.
+        `more` are further entries of run.json. With `force`, the directory may hold a run that
+        failed or was stopped: it is deleted.
         """
         if force:
             make_room(path)
@@ -106,6 +116,7 @@ class RunFolder:
                 "versions": versions()
                 | ({} if scenario.repeatable else {"opendp": version_of("opendp")}),
             }
+            info |= dict(more or {})
             if plugins := file_plugins(scenario.as_dict()):
                 info["plugins"] = plugins
             _write_json(path / "run.json", info | {"outcome": "running"})
@@ -147,6 +158,7 @@ class RunFolder:
                     MIXED,
                     "versions",
                     "plugins",
+                    REAL_CLIENTS,
                 )
                 if key in info
             }
@@ -165,6 +177,11 @@ class RunFolder:
 
     def scenario(self, mixed: bool = False) -> Scenario:
         """The scenario of the run. Refuses other versions and plug-ins, unless it may be mixed."""
+        if REAL_CLIENTS in self.info:
+            raise InputError(
+                f"{self.path} is a run of real clients, which no simulation can continue; start "
+                "its server again (docs/flower.md)"
+            )
         if self.info.get("repeatable") is False:
             raise InputError(
                 f"{self.path} has noise that cannot be drawn again, so its run cannot be resumed; "
@@ -196,12 +213,12 @@ class RunFolder:
                     "bring the file back, or start again in another directory"
                 )
 
-    def write_owners(self, people: Population, cast: Cast | None, records: bool = True) -> None:
+    def write_owners(self, people: Population, casts: Casts, records: bool = True) -> None:
         """Writes the owners, with their records if these are wanted and known.
 
         Refuses to continue a run with other owners.
         """
-        table = owners_table(people, cast, records)
+        table = owners_table(people, casts, records)
         path, again = self.path / "owners.parquet", self.path / ".owners.parquet.again"
         if not path.exists():
             write_parquet(path, table)
@@ -232,7 +249,7 @@ class RunFolder:
 
     def tidy(self) -> None:
         """Deletes files that only a running simulation needs, or that a kill has left."""
-        gone = (self.path / checkpoint.NAME, self.path / HASH_LIST)
+        gone = [self.path / name for name in (checkpoint.NAME, HASH_LIST, *REAL_CLIENT_FILES)]
         for path in (*gone, *self.path.glob("events/journal-*")):
             path.unlink(missing_ok=True)
         for pattern in (
@@ -313,14 +330,9 @@ def _kept(models: ModelKeeper) -> dict[str, Any]:
     return {"models": kept} if (kept := models.summary()) else {}
 
 
-def owners_table(people: Population, cast: Cast | None, records: bool = True) -> pa.Table:
+def owners_table(people: Population, casts: Casts, records: bool = True) -> pa.Table:
     """The true types and behaviours of all owners, and their records in a market with learning."""
-    behaviour = (
-        pa.nulls(len(people), pa.int8())
-        if cast is None
-        else pa.array(cast.code, mask=cast.code == HONEST)
-    )
-    labels = pa.array([] if cast is None else cast.labels, pa.string())
+    bidding, cheating = casts
     speed = (
         pa.nulls(len(people), pa.float64())
         if people.records_per_second is None
@@ -337,9 +349,11 @@ def owners_table(people: Population, cast: Cast | None, records: bool = True) ->
             "privacy_budget": people.privacy_budget,
             "data_size": people.data_size,
             "records_per_second": speed,
-            "behaviour": pa.DictionaryArray.from_arrays(behaviour, labels),
+            "behaviour": _roles(bidding, len(people)),
         }
     )
+    if cheating is not None:
+        table = table.append_column("cheat", _roles(cheating, len(people)))
     if people.names is not None:
         table = table.append_column("name", pa.array(people.names, pa.string()))
     if not records or people.rows is None or people.offsets is None:
@@ -348,8 +362,25 @@ def owners_table(people: Population, cast: Cast | None, records: bool = True) ->
     return table.append_column("records", pa.ListArray.from_arrays(offsets, rows))
 
 
+def _roles(cast: Cast | CheatCast | None, owners: int) -> pa.DictionaryArray:
+    """The behaviour or cheat of each owner by name; null where she has none."""
+    if cast is None:
+        return pa.DictionaryArray.from_arrays(
+            pa.nulls(owners, pa.int8()), pa.array([], pa.string())
+        )
+    codes = pa.array(cast.code, mask=cast.code == HONEST)
+    return pa.DictionaryArray.from_arrays(codes, pa.array(cast.labels, pa.string()))
+
+
 def ledger_table(ledger: Ledger) -> pa.Table:
-    """What every owner sold and earned."""
+    """What every owner sold and earned, and where there are cheats or a check, what she lost."""
+    seen = {
+        "privacy_lost": ledger.lost,
+        "forfeited": ledger.forfeited,
+        "true_cost": ledger.cost,
+        "judged": ledger.judged,
+        "accused": ledger.accused,
+    }
     return pa.table(
         {
             "owner": pa.array(range(len(ledger.sold)), pa.int32()),
@@ -358,6 +389,7 @@ def ledger_table(ledger: Ledger) -> pa.Table:
             "earned": ledger.earned,
             "transferred": ledger.transferred,
             "delta_sold": ledger.delta_sold,
+            **(seen if ledger.watched else {}),
         }
     )
 

@@ -7,7 +7,7 @@ and another one by the valuation that her bid pretends. The broker sees her answ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -53,8 +53,14 @@ class MenuChoices:
         return value_in_turn(people, person, records, loss, self.sellers)
 
     def declines(self, payment: float, value: float) -> bool:
-        """Whether an owner declines an option that she takes by her report."""
-        return rational(self.cohort.world) and not covers(payment, value)
+        """Whether an owner declines an option that she takes by her report.
+
+        She counts on the risk of a false accusation, where the broker looks for cheats.
+        """
+        world = self.cohort.world
+        if world.consequences is not None:
+            payment = float(world.consequences.honest(np.array(payment)))
+        return rational(world) and not covers(payment, value)
 
     def sell(self, slot: int) -> None:
         self.sellers.add(int(self.cohort.people[slot]))
@@ -83,11 +89,7 @@ def sell_in_turn(
     loss, payment = np.zeros(len(bids)), np.zeros(len(bids))
     agreed: list[Decision] = []
     place = 0
-    while True:
-        with plugin_errors("auction", auction.name):
-            offer = next(offers, None)
-        if offer is None:
-            break
+    while (offer := next_offer(auction, offers)) is not None:
         row = int(offer.owner[0])
         bid = bids[row]
         _log_offer(cohort, bid.slot, place, offer)
@@ -101,6 +103,12 @@ def sell_in_turn(
             asking.settle(loss[row : row + 1], payment[row : row + 1])
         place += 1
     return Offers(slots, loss, payment), agreed
+
+
+def next_offer(auction: SellsInTurn, offers: Iterator[Offer]) -> Offer | None:
+    """The next menu of a sale, once the one before is settled; None at its end."""
+    with plugin_errors("auction", auction.name):
+        return next(offers, None)
 
 
 def _let_owners_choose(cohort: Cohort, choices: MenuChoices) -> None:

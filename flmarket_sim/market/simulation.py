@@ -23,6 +23,7 @@ from flmarket_sim.learning.dataset import Dataset, read_data
 from flmarket_sim.market.behaviour_cast import behaviour_labels
 from flmarket_sim.market.broker import Broker
 from flmarket_sim.market.buyer import Buyer
+from flmarket_sim.market.cheat_cast import cheat_labels
 from flmarket_sim.market.checkpoint import Checkpoint, Checkpoints, read_checkpoint, restore
 from flmarket_sim.market.collector import few_collections
 from flmarket_sim.market.interrupts import interrupts_between_rounds, run_events
@@ -106,12 +107,13 @@ def _carry_out(
     buyers = tuple(buyer.name for buyer in scenario.resolved_buyers())
     families = named_families(scenario)
     labels, of = behaviour_labels(scenario), identity(folder.info)
-    log = ParquetLog(folder.path / "events", buyers, labels, families, of)
+    cheats = cheat_labels(scenario)
+    log = ParquetLog(folder.path / "events", buyers, labels, families, of, cheats)
     models = ModelKeeper(folder.path, scenario)
     try:
         with threadpool_limits(limits=1, user_api="blas"):  # sums in one order on any machine
             world = build_world(scenario, log, data, 0.0 if start is None else start.facts.time)
-            folder.write_owners(world.population, world.cast, scenario.log.records)
+            folder.write_owners(world.population, world.casts, scenario.log.records)
             log.files.add(folder.path / "owners.parquet")
             log.files.save()
             simulate(world, progress, Checkpoints(log, models, origin(folder.info)), start)
@@ -129,10 +131,18 @@ def _carry_out(
 
 def rounds_only(scenario: Scenario, data: Dataset | None = None) -> list[dict[str, Any]]:
     """Simulates without files. Returns the `round` events as they would be read from a log."""
+    return rounds_and_world(scenario, data)[0]
+
+
+def rounds_and_world(
+    scenario: Scenario, data: Dataset | None = None
+) -> tuple[list[dict[str, Any]], World]:
+    """The same, and the world as it is at the end: who its owners are, and what they earned."""
     log = RoundLog(tuple(buyer.name for buyer in scenario.resolved_buyers()))
     with few_collections(), threadpool_limits(limits=1, user_api="blas"):
-        simulate(build_world(scenario, log, data))
-    return log.rounds()
+        world = build_world(scenario, log, data)
+        simulate(world)
+    return log.rounds(), world
 
 
 def accuracy_yardsticks(
@@ -155,7 +165,8 @@ def build_world(
         data.check()
     population = create_population(scenario, streams, data if learns else None)
     delta = max(delta_of(one.perturbation) for one in randomisers(scenario, streams))
-    ledger = Ledger(len(population), scenario.owners.lifetime_budget, delta)
+    watched = bool(scenario.owners.cheats) or scenario.check is not None
+    ledger = Ledger(len(population), scenario.owners.lifetime_budget, delta, watched)
     return World(
         scenario,
         simpy.Environment(time),

@@ -9,11 +9,13 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from flmarket_sim.checks.consequences import Consequences
 from flmarket_sim.errors import ContractError, plugin_errors
 from flmarket_sim.eventlog import Log
 from flmarket_sim.learning.dataset import Dataset
 from flmarket_sim.market.behaviour_cast import Cast
 from flmarket_sim.market.bills import Bill
+from flmarket_sim.market.cheat_cast import CheatCast
 from flmarket_sim.market.delays import Delay
 from flmarket_sim.market.ledger import Ledger
 from flmarket_sim.owners.family_table import positions_among
@@ -52,6 +54,8 @@ class World:
     observed  by buyer, what the simulator saw of her last round
     bills     by buyer and round, what is not paid yet
     cast      which owners have a behaviour; None if there are no behaviours
+    cheating  which owners cheat after a sale; None if nobody does
+    consequences  what follows for accused owners; None if the broker does not look for cheats
     randomisers  by buyer, how gradients are made private
     notes     sentences about the market that its users should read
     """
@@ -67,6 +71,8 @@ class World:
     randomisers: tuple[Randomiser, ...] = field(init=False)
     truthful_values: Floats = field(init=False)
     cast: Cast | None = field(init=False)
+    cheating: CheatCast | None = field(init=False)
+    consequences: Consequences | None = field(init=False)
     observed: dict[int, Observation] = field(default_factory=dict)
     bills: dict[tuple[int, int], Bill] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -77,9 +83,20 @@ class World:
         self.randomisers = randomisers(self.scenario, self.streams)
         self.truthful_values = self._truthful_values()
         self.cast = Cast(self.scenario, self.streams) if self.scenario.owners.behaviours else None
+        self.cheating = (
+            CheatCast(self.scenario, self.streams, self.cast)
+            if self.scenario.owners.cheats
+            else None
+        )
+        self.consequences = consequences(self.scenario)
         self._families = named_families(self.scenario)
         self._bidders: dict[int, tuple[int, Ints]] = {}
         self._money: dict[int, Floats] = {}
+
+    @property
+    def casts(self) -> tuple[Cast | None, CheatCast | None]:
+        """Who bids how, and who delivers how."""
+        return self.cast, self.cheating
 
     def bidders(self, buyer: int, round_number: int) -> Ints:
         """The owners whom a buyer's auction asks in a round."""
@@ -130,6 +147,16 @@ class World:
                 owners, self.population.privacy_budget * (m / levels)
             )
         return table
+
+
+def consequences(scenario: Scenario) -> Consequences | None:
+    """What follows for accused owners, by the table [check] of a scenario; None without one."""
+    spec = scenario.check
+    if spec is None:
+        return None
+    kinds = frozenset(spec.consequences)
+    times = (spec.deposit, spec.exclusion, spec.memory, spec.least_reputation)
+    return Consequences(spec.level, kinds, *times)
 
 
 def randomisers(scenario: Scenario, streams: Streams) -> tuple[Randomiser, ...]:

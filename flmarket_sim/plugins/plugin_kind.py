@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import entry_points
@@ -126,8 +127,9 @@ class PluginKind:
         )
 
     def describe(self, name: str) -> str:
-        """The first line of the plug-in's docstring."""
-        return (inspect.getdoc(self.get(name)) or "").split("\n", 1)[0]
+        """The first sentence of the plug-in's docstring."""
+        paragraph = " ".join((inspect.getdoc(self.get(name)) or "").split("\n\n", 1)[0].split())
+        return re.split(r"(?<=\.)\s+(?=[A-Z])", paragraph, maxsplit=1)[0]
 
     def _read_entry_points(self) -> None:
         if self._entry_points_read:

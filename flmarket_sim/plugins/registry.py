@@ -14,15 +14,19 @@ CONTRACTS: dict[
 ] = {  # kind: (name in messages, name of its list, needs)
     "auction": ("auction", "auctions", ("name", "guarantees", "decide")),
     "aggregation": ("aggregation rule", "aggregation", ("name", "weights")),
+    "robust": ("robust rule", "robust", ("name", "combine")),
+    "contribution": ("contribution", "contributions", ("name", "values")),
     "perturbation": (
         "perturbation",
         "perturbations",
         ("name", "domain", "prepare", "release", "variance"),
     ),
+    "check": ("check", "checks", ("name", "scores", "p_values")),
     "dataset": ("data set", "datasets", ("name", "class_counts", "load")),
     "partition": ("partition", "partitions", ("name", "counts")),
     "delay": ("delay", "delays", ("name", "random", "seconds")),
     "behaviour": ("behaviour", "behaviours", ("name", "report")),
+    "cheat": ("cheat", "cheats", ("name", "plan", "updates")),
     "family": ("valuation family", "families", ("name", "value", "loss_for_money")),
     "model": ("model", "models", ()),
     "optimizer": ("optimizer", "optimizers", ("name", "step", "state", "restore")),
@@ -81,6 +85,19 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "constrained": "aggregation.constrained:Constrained",
         "opt-aggr-scs": "aggregation.opt_aggr_scs:OptAggrScs",
     },
+    "robust": {
+        "weighted-sum": "aggregation.weighted_sum:WeightedSum",
+        "coordinate-median": "aggregation.robust.coordinate_median:CoordinateMedian",
+        "trimmed-mean": "aggregation.robust.trimmed_mean:TrimmedMean",
+        "geometric-median": "aggregation.robust.geometric_median:GeometricMedian",
+        "krum": "aggregation.robust.krum:Krum",
+        "multi-krum": "aggregation.robust.krum:MultiKrum",
+        "norm-bounding": "aggregation.robust.norm_bounding:NormBounding",
+    },
+    "contribution": {
+        "shapley": "contribution.shapley:Shapley",
+        "leave-one-out": "contribution.leave_one_out:LeaveOneOut",
+    },
     "perturbation": {
         "laplace": "perturbation.laplace:Laplace",
         "priv-unit": "perturbation.priv_unit:PrivUnit",
@@ -89,6 +106,15 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "duchi-linf": "perturbation.duchi_linf:DuchiLinf",
         "piecewise": "perturbation.piecewise:Piecewise",
         "gaussian": "perturbation.gaussian:Gaussian",
+    },
+    "check": {
+        "variance": "checks.variance:Variance",
+        "aggregate-cosine": "checks.aggregate_cosine:AggregateCosine",
+        "peer-cosine": "checks.peer_cosine:PeerCosine",
+        "consistency": "checks.consistency:Consistency",
+        "csra": "checks.csra_detection:CsraDetection",
+        "peer-prediction": "checks.peer_prediction:PeerPrediction",
+        "likelihood-ratio": "checks.likelihood_ratio:LikelihoodRatio",
     },
     "dataset": {
         "digits": "learning.digits:Digits",
@@ -125,6 +151,17 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "bandit": "strategy.behaviours.bandit:Bandit",
         "coalition": "strategy.behaviours.coalition:Coalition",
         "false-names": "strategy.behaviours.false_names:FalseNames",
+    },
+    "cheat": {
+        "more-noise": "strategy.cheats.noise:MoreNoise",
+        "nothing-but-noise": "strategy.cheats.noise:NothingButNoise",
+        "stale": "strategy.cheats.copies:Stale",
+        "public-direction": "strategy.cheats.copies:PublicDirection",
+        "fewer-records": "strategy.cheats.fewer_records:FewerRecords",
+        "sign-flip": "strategy.cheats.poison:SignFlip",
+        "label-flip": "strategy.cheats.poison:LabelFlip",
+        "targeted-poison": "strategy.cheats.poison:TargetedPoison",
+        "rational": "strategy.cheats.rational:Rational",
     },
     "family": {
         "linear": "owners.families:Linear",
@@ -165,6 +202,8 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "regimes": "studies.regimes:Regimes",
         "second-best": "studies.near_the_floor:NearTheFloor",
         "bargains": "studies.bargains:Bargains",
+        "cheating": "studies.cheating:Cheating",
+        "league": "league.league_study:League",
         "error-by-budget": "paper.error_by_budget:ErrorByBudget",
         "accuracy": "paper.accuracy:Accuracy",
         "levels": "paper.levels:Levels",
@@ -185,11 +224,15 @@ KINDS = {
 LISTS = {plural: KINDS[kind] for kind, (_, plural, _) in CONTRACTS.items()}
 auctions = KINDS["auction"]
 aggregation = KINDS["aggregation"]
+robust_rules = KINDS["robust"]
+contributions = KINDS["contribution"]
 perturbations = KINDS["perturbation"]
+checks = KINDS["check"]
 datasets = KINDS["dataset"]
 partitions = KINDS["partition"]
 delays = KINDS["delay"]
 behaviours = KINDS["behaviour"]
+cheats = KINDS["cheat"]
 families = KINDS["family"]
 models = KINDS["model"]
 optimizers = KINDS["optimizer"]
@@ -203,10 +246,11 @@ def register(kind: str) -> Callable[[PluginClass], PluginClass]:
     >>> @register("auction")
     ... class Lottery: ...
 
-    Kinds are auction, aggregation, perturbation, dataset, partition, delay, behaviour, family,
-    model, optimizer, schedule and study. A class without the attributes of its kind, and a name
-    that is taken, are refused. Worker processes do not see the registration: for them name the
-    class as `module:Class` or `path/to/file.py:Class`, or by an entry point.
+    Kinds are auction, aggregation, robust, contribution, perturbation, check, dataset, partition,
+    delay, behaviour, cheat, family, model, optimizer, schedule and study. A class without the
+    attributes of its kind, and a name that is taken, are refused. Worker processes do not see the
+    registration: for them name the class as `module:Class` or `path/to/file.py:Class`, or by an
+    entry point.
     """
     if kind not in KINDS:
         hint = did_you_mean(str(kind), KINDS, ".")

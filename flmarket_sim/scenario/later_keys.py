@@ -12,6 +12,8 @@ from typing import Any
 # Part, key, and what every scenario meant before the key was there.
 LATER_KEYS: tuple[tuple[str | None, str, Any], ...] = (
     ("owners", "behaviours", []),
+    ("owners", "cheats", []),
+    (None, "check", None),
     ("market", "counterfactual", False),
     ("privacy", "noise", "simulation"),
     (None, "study", None),
@@ -20,6 +22,8 @@ LATER_KEYS: tuple[tuple[str | None, str, Any], ...] = (
     ("log", "ceiling", "auto"),  # there was none; the events of a run are the same with it
     (None, "log", {}),
     (None, "perturbation", {"name": "laplace"}),
+    (None, "robust", {"name": "weighted-sum"}),
+    (None, "contribution", None),
     ("aggregation", "error", "coordinate"),
     (None, "learning", {"update": "gradient", "steps": 10, "learning_rate": 0.1, "batch": None}),
     ("model", "optimizer", {"name": "sgd"}),
@@ -27,6 +31,7 @@ LATER_KEYS: tuple[tuple[str | None, str, Any], ...] = (
     ("model", "averaging", 0.0),
     ("model", "shrink", False),
 )
+LATER_PARTS_OF_BUYERS = ("perturbation", "robust")  # a buyer without one has the scenario's
 OF_BUYERS = ("aggregation", "model")  # parts that a buyer may have too
 
 
@@ -41,8 +46,9 @@ def without_later_keys(tables: dict[str, Any]) -> dict[str, Any]:
             if table[key] == before:
                 del table[key]
     for buyer in plain["buyers"]:
-        if buyer["perturbation"] is None:
-            del buyer["perturbation"]
+        for key in LATER_PARTS_OF_BUYERS:
+            if buyer[key] is None:
+                del buyer[key]
     return plain
 
 

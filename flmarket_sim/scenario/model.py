@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    ConfigDict,
     Field,
     ModelWrapValidatorHandler,
     ValidationInfo,
@@ -21,8 +20,10 @@ from pydantic import (
     model_validator,
 )
 
+from flmarket_sim.scenario.cheating_tables import CheatShare, CheckTable
+from flmarket_sim.scenario.contribution_table import Contribution
 from flmarket_sim.scenario.later_keys import without_later_keys
-from flmarket_sim.scenario.part import Part
+from flmarket_sim.scenario.part import Part, Plugin, Probability
 from flmarket_sim.scenario.sweep_table import Sweep
 
 SMALLEST, LARGEST = 1e-12, 1e12  # rates, privacy budgets, money: their products stay finite
@@ -75,20 +76,7 @@ TOO_EXPONENTIAL = (
 )
 HARDENED = "hardened"
 TYPES_ONLY = {"rules": False}  # the context of a validation whose caller checks the rules
-Probability = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(gt=0)]
-
-
-class Plugin(Part):
-    """A plug-in: its name, or 'module:Class', and the options of its constructor beside it."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
-
-    name: str = Field(min_length=1)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return dict(self.model_extra or {})
 
 
 class Model(Plugin):
@@ -201,6 +189,11 @@ class Owners(Part):
         BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v),
         Field(max_length=100),
     ] = Field((), description="who reports otherwise than truthfully; nobody by default")
+    cheats: Annotated[
+        tuple[CheatShare, ...],
+        BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v),
+        Field(max_length=100),
+    ] = Field((), description="who delivers something else than she sold; nobody by default")
 
 
 class Market(Part):
@@ -272,6 +265,7 @@ class BuyerTable(Part):
     budget: Budget | None = None
     auction: Plugin | None = None
     aggregation: Aggregation | None = None
+    robust: Plugin | None = None
     perturbation: Plugin | None = None
     model: Model | None = None
 
@@ -283,6 +277,7 @@ class ResolvedBuyer(Part):
     budget: Budget
     auction: Plugin
     aggregation: Aggregation
+    robust: Plugin
     perturbation: Plugin
     model: Model
 
@@ -302,11 +297,22 @@ class Scenario(Part):
     budget: Budget = Budget(factor=(0.1, 2.0))
     auction: Plugin = Plugin(name="all-in-critical")
     aggregation: Aggregation = Aggregation(name="opt-aggr")
+    robust: Plugin = Field(
+        Plugin(name="weighted-sum"),
+        description="how messages and their weights become one gradient: the weighted sum, or a "
+        "rule that limits what a few messages can do",
+    )
+    contribution: Contribution | None = Field(
+        None, description="what sellers contributed to each round; left out: nobody works it out"
+    )
     perturbation: Plugin = Field(
         Plugin(name="priv-unit"),
         description="how a gradient is made private before it leaves its owner",
     )
     learning: Learning = Learning()
+    check: CheckTable | None = Field(
+        None, description="how the broker looks for cheats, and what follows; she does not look"
+    )
     model: Model = Model()
     study: Plugin | None = Field(
         None,
@@ -320,7 +326,7 @@ class Scenario(Part):
 
     @model_validator(mode="wrap")
     @classmethod
-    def check(
+    def checked(
         cls, data: Any, build: ModelWrapValidatorHandler[Scenario], info: ValidationInfo
     ) -> Scenario:
         """Refuses what a scenario file would be refused for. Raises ScenarioError."""
@@ -343,6 +349,7 @@ class Scenario(Part):
                 budget=buyer.budget or self.budget,
                 auction=buyer.auction or self.auction,
                 aggregation=buyer.aggregation or self.aggregation,
+                robust=buyer.robust or self.robust,
                 perturbation=buyer.perturbation or self.perturbation,
                 model=buyer.model or self.model,
             )

@@ -13,6 +13,8 @@ from flmarket_sim.errors import InputError, did_you_mean, shown
 from flmarket_sim.plugins import registry
 from flmarket_sim.plugins.options import chosen, options_model
 from flmarket_sim.plugins.plugin_kind import PluginKind
+from flmarket_sim.scenario.cheating_tables import CheatShare, CheckTable
+from flmarket_sim.scenario.contribution_table import Contribution
 from flmarket_sim.scenario.model import Aggregation, BehaviourShare, Market, Model, Owners, Scenario
 from flmarket_sim.scenario.problems import Problem
 from flmarket_sim.scenario.toml_lines import PathKeys
@@ -20,7 +22,10 @@ from flmarket_sim.scenario.toml_lines import PathKeys
 _OWN_KEYS = {  # keys beside the options of a plug-in
     "model": Model.model_fields.keys(),
     "aggregation rule": Aggregation.model_fields.keys(),
+    "contribution": Contribution.model_fields.keys(),
     "behaviour": BehaviourShare.model_fields.keys(),
+    "cheat": CheatShare.model_fields.keys(),
+    "check": CheckTable.model_fields.keys(),
 }
 
 
@@ -36,6 +41,8 @@ def completed(data: dict[str, Any]) -> dict[str, Any]:
     for place, key, name in (
         *((data, key, default[key]) for key in _IN_SCENARIO),
         (data, "study", None),
+        (data, "check", None),
+        (data, "contribution", Contribution().name),
         (data.get("owners"), "partition", Owners().partition.name),
         (data.get("market"), "delay", Market().delay.name),
     ):
@@ -64,7 +71,7 @@ def _same_error(common: Any, buyer: Any) -> None:
         own.setdefault("error", common["error"])
 
 
-_OF_BUYERS = ("auction", "aggregation", "perturbation", "model")
+_OF_BUYERS = ("auction", "aggregation", "robust", "perturbation", "model")
 _IN_SCENARIO = ("data", *_OF_BUYERS)
 _IN_MODEL = {"optimizer": Model().optimizer.name, "schedule": Model().schedule.name}
 
@@ -93,15 +100,19 @@ def plugin_problems(data: dict[str, Any]) -> Iterator[Problem]:
     """Unknown plug-ins and wrong options, wherever a table names a plug-in."""
     yield from _check_plugin(("data",), data.get("data"), registry.datasets)
     yield from _check_plugin(("study",), data.get("study"), registry.studies)
+    yield from _check_plugin(("check",), data.get("check"), registry.checks)
+    contribution = data.get("contribution")
+    yield from _check_plugin(("contribution",), contribution, registry.contributions)
     owners, market = data.get("owners"), data.get("market")
     if isinstance(owners, dict):
         partition = owners.get("partition")
         yield from _check_plugin(("owners", "partition"), partition, registry.partitions)
         families = owners.get("families")
         yield from _family_problems(families if isinstance(families, list | tuple) else ())
-        behaviours = owners.get("behaviours")
-        for i, behaviour in enumerate(behaviours if isinstance(behaviours, list) else ()):
-            yield from _check_plugin(("owners", "behaviours", i), behaviour, registry.behaviours)
+        for key, known in (("behaviours", registry.behaviours), ("cheats", registry.cheats)):
+            shares = owners.get(key)
+            for i, share in enumerate(shares if isinstance(shares, list) else ()):
+                yield from _check_plugin(("owners", key, i), share, known)
     if isinstance(market, dict):
         yield from _check_plugin(("market", "delay"), market.get("delay"), registry.delays)
     buyers = data.get("buyers")
@@ -113,6 +124,7 @@ def plugin_problems(data: dict[str, Any]) -> Iterator[Problem]:
             for key, known in (
                 ("auction", registry.auctions),
                 ("aggregation", registry.aggregation),
+                ("robust", registry.robust_rules),
                 ("perturbation", registry.perturbations),
                 ("model", registry.models),
             ):

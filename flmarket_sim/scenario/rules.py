@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from flmarket_sim.errors import DataError, InputError, plugin_errors
-from flmarket_sim.learning.buyer_model import TrainsLocally
+from flmarket_sim.learning.buyer_model import NoModel, TrainsLocally
 from flmarket_sim.learning.dataset import NO_OWNERS, HasOwners, OwnFiles
 from flmarket_sim.learning.local_training import cannot_train_locally
 from flmarket_sim.learning.partitions import ChecksCounts, KeepsOwners
@@ -49,6 +49,9 @@ def cross_problems(tables: Tables) -> Iterator[Problem]:
         a_budget_is_one_of_two,
         buyers_have_different_names,
         models_can_train_locally,
+        cheats_need_messages,
+        reputation_needs_one_auction,
+        a_validation_loss_is_of_a_model,
     ):
         yield from rule(tables)
 
@@ -85,14 +88,15 @@ def valuations_are_finite(tables: Tables) -> Iterator[Problem]:
 
 
 def shares_are_of_one_whole(tables: Tables) -> Iterator[Problem]:
-    behaviours = _list(_table(tables, "owners"), "behaviours")
-    shares = [behaviour.get("share") for _, behaviour in behaviours]
-    total = math.fsum(share for share in shares if _is_number(share) and 0 <= share <= 1)
-    if total > 1 + SHARES_TOLERANCE:
-        yield Problem(
-            ("owners", "behaviours"),
-            f"the shares of the behaviours sum to {total:g}, but all owners are 1",
-        )
+    owners = _table(tables, "owners")
+    cheats = [(i, one) for i, one in _list(owners, "cheats") if one.get("among", "all") == "all"]
+    for key, listed in (("behaviours", _list(owners, "behaviours")), ("cheats", cheats)):
+        shares = [one.get("share") for _, one in listed]
+        total = math.fsum(share for share in shares if _is_number(share) and 0 <= share <= 1)
+        if total > 1 + SHARES_TOLERANCE:
+            yield Problem(
+                ("owners", key), f"the shares of the {key} sum to {total:g}, but all owners are 1"
+            )
 
 
 def hardened_noise_is_not_repeated(tables: Tables) -> Iterator[Problem]:
@@ -167,6 +171,62 @@ def models_can_train_locally(tables: Tables) -> Iterator[Problem]:
             continue  # the check of plug-ins says what is wrong with the name
         if not able:
             yield Problem((*path, "model", "name"), cannot_train_locally(name))
+
+
+def cheats_need_messages(tables: Tables) -> Iterator[Problem]:
+    """Nothing is sent in a market without learning, so there is nothing to cheat with."""
+    cheats = _list(_table(tables, "owners"), "cheats")
+    if not cheats and "check" not in tables:
+        return
+    places = [((), tables), *((("buyers", i), buyer) for i, buyer in _list(tables, "buyers"))]
+    for path, place in places:
+        if _table(place, "model").get("name") == NoModel.name:
+            what = "owners cheat with messages" if cheats else "a check reads messages"
+            yield Problem(
+                (*path, "model", "name"),
+                f"{what}, and a market without learning has none; choose another model, or leave "
+                f"out {'owners.cheats' if cheats else 'check'}",
+            )
+
+
+def reputation_needs_one_auction(tables: Tables) -> Iterator[Problem]:
+    """Reputation weighs bids before they are decided together, and nobody bids twice."""
+    listed = _table(tables, "check").get("consequences")
+    if not (_is_list(listed) and "reputation" in listed):
+        return
+    if _table(tables, "market").get("counterfactual") is True:
+        yield Problem(
+            ("market", "counterfactual"),
+            "counterfactual auctions do not know reputations; leave one of them out",
+        )
+    places = [((), tables), *((("buyers", i), buyer) for i, buyer in _list(tables, "buyers"))]
+    for path, place in places:
+        name = _table(place, "auction").get("name")
+        try:
+            in_turn = isinstance(name, str) and hasattr(registry.auctions.get(name), "ask")
+        except InputError:
+            continue  # the check of plug-ins says what is wrong with the name
+        if in_turn:
+            yield Problem(
+                (*path, "auction", "name"),
+                f"{name!r} sells in turn by menus, and a reputation weighs bids that are decided "
+                "together; leave 'reputation' out of check.consequences",
+            )
+
+
+def a_validation_loss_is_of_a_model(tables: Tables) -> Iterator[Problem]:
+    if _table(tables, "contribution").get("value") != "validation-loss":
+        return
+    common = _table(tables, "model").get("name")
+    for name in [
+        _table(buyer, "model").get("name", common) for _, buyer in _list(tables, "buyers")
+    ] or [common]:
+        if name == NoModel.name:
+            yield Problem(
+                ("contribution", "value"),
+                "a validation loss is that of a model, but a buyer has the model 'none'; give "
+                "value = 'error-bound', or a model",
+            )
 
 
 def numbers_are_finite(tables: Tables) -> Iterator[Problem]:

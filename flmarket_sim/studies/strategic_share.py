@@ -12,7 +12,8 @@ from pydantic import Field
 
 from flmarket_sim.experiments.market_runs import auction_table, changed, load_data
 from flmarket_sim.market.simulation import rounds_only
-from flmarket_sim.scenario.model import Probability, Scenario
+from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.scenario.part import Probability
 from flmarket_sim.statistics import OVER_RUNS, from_seeds
 from flmarket_sim.studies.study import Auctions, Count, Finding, Plot, Row, Work, spread
 

@@ -18,7 +18,8 @@ from flmarket_sim.experiments.task import task_key
 from flmarket_sim.experiments.worker_processes import Crew
 from flmarket_sim.market.named_files import file_contents
 from flmarket_sim.plugins import registry
-from flmarket_sim.scenario.model import Plugin, Scenario
+from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.scenario.part import Plugin
 from flmarket_sim.storage.result_folders import claim, give_up
 from flmarket_sim.studies.study import Finding, Progress, Row, Study
 

@@ -1,6 +1,8 @@
 """The rows of every kind of event, worked out again from the other kinds."""
 
-from functools import cached_property
+import math
+from functools import cached_property, lru_cache
+from itertools import permutations
 
 import numpy as np
 
@@ -123,16 +125,7 @@ class LogTwin(MarketTwin):
         sent = {row["sender"]: row["privacy_loss"] for row in self.in_time(key)}
         if not sent:
             return
-        bids = self.bids_in_time(key)
-        loss = np.array([[sent.get(bid["sender"], 0.0) for bid in bids]])
-        size = np.array([[float(bid["data_size"]) for bid in bids]])
-        rule = fm.aggregation.create(self.buyers[key.buyer].aggregation.name)
-        variance = None
-        if self.counts_vectors(key):
-            each = [self.total_variance(key, e) if e else np.inf for e in loss[0]]
-            variance = np.array([each])
-        weights = rule.weights(loss, size, self.scenario.privacy.clip, variance)[0]
-        for bid, weight, share in zip(bids, weights, (size / size.sum())[0], strict=True):
+        for bid, weight, share in self.purchase(key, sent):
             if bid["sender"] in sent:
                 yield envelope(key, self.gradients_closed(key), BROKER, bid["sender"]) | {
                     "weight": weight,
@@ -140,9 +133,99 @@ class LogTwin(MarketTwin):
                     "privacy_loss": sent[bid["sender"]],
                 }
 
+    def purchase(self, key, sold):
+        """(bid, weight, data share) of every bidder, if these names sell these losses."""
+        bids = self.bids_in_time(key)
+        loss = np.array([[sold.get(bid["sender"], 0.0) for bid in bids]])
+        size = np.array([[float(bid["data_size"]) for bid in bids]])
+        rule = fm.aggregation.create(self.buyers[key.buyer].aggregation.name)
+        variance = None
+        if self.counts_vectors(key):
+            each = [self.total_variance(key, e) if e else np.inf for e in loss[0]]
+            variance = np.array([each])
+        weights = rule.weights(loss, size, self.scenario.privacy.clip, variance)[0]
+        return list(zip(bids, weights, (size / size.sum())[0], strict=True))
+
+    def error_of_purchase(self, key, sold):
+        clip, bought = self.scenario.privacy.clip, self.purchase(key, sold)
+        variance = 0.0
+        for bid, weight, _ in bought:
+            loss = sold.get(bid["sender"])
+            if loss is not None:
+                each = (
+                    self.total_variance(key, loss)
+                    if self.counts_vectors(key)
+                    else 8 * clip**2 / loss**2
+                )
+                variance += weight**2 * each
+        return variance + clip**2 * sum(abs(weight - share) for _, weight, share in bought) ** 2
+
+    def contribution(self, key):
+        """Exact Shapley values by error bounds, over all orders in which sellers can come."""
+        spec = self.scenario.contribution
+        sold = {row["receiver"]: row["privacy_loss"] for row in self.rows("weight", key)}
+        if spec is None or not sold:
+            return
+        assert (spec.name, spec.value) == ("shapley", "error-bound")
+        worst = max(self.error_of_purchase(key, {name: e}) for name, e in sold.items())
+
+        @lru_cache
+        def worth(names):
+            part = {name: sold[name] for name in names}
+            return -self.error_of_purchase(key, part) if names else -worst
+
+        values = dict.fromkeys(sold, 0.0)
+        for order in permutations(sold):
+            for place, name in enumerate(order):
+                before = frozenset(order[:place])
+                added = worth(before | {name}) - worth(before)
+                values[name] += added / math.factorial(len(sold))
+        positive = {name: max(value, 0.0) for name, value in values.items()}
+        total = sum(positive.values())
+        for name, value in values.items():
+            yield envelope(key, self.gradients_closed(key), BROKER, name) | {
+                "value": value,
+                "standard_error": 0.0,
+                "share": positive[name] / total if total > 1e-9 else 1 / len(sold),
+            }
+
+    def paid(self, key):
+        """The money of each seller, by name."""
+        offered = self.by("allocation", key, "receiver")
+        names = [row["receiver"] for row in self.rows("weight", key)]
+        money = {name: offered[name]["payment"] for name in names}
+        spec = self.scenario.contribution
+        if spec is None or spec.pays == "nothing":
+            return money
+        total = self.budget(key) if spec.pays == "budget" else sum(money.values())
+        shares = self.by("contribution", key, "receiver")
+        return {name: shares[name]["share"] * total for name in names}
+
+    def cheat(self, key):
+        """Nothing without cheats and checks; tests/market/test_cheats.py has such markets."""
+        assert not self.scenario.owners.cheats and self.scenario.check is None
+        return []
+
+    verdict = forfeit = cheat
+
+    def combination(self, key):
+        robust = self.buyers[key.buyer].robust
+        if robust.name == "weighted-sum" or not self.rows("weight", key):
+            return
+        departure = bound = None
+        if self.learns:
+            departure = float(((self.delivered(key) - self.weighted_sum(key)) ** 2).sum())
+            vector = self.rows("delivery", key)[0]["vector_bound"]
+            bound = vector + departure + 2 * math.sqrt(vector * departure)
+        me = buyer_id(self.indices[key.buyer])
+        yield envelope(key, self.gradients_closed(key), BROKER, me) | {
+            "departure": departure,
+            "honest_bound": bound,
+            "breakdown": robust.options["trim"],
+        }
+
     def delivery(self, key):
         weights, clip = self.rows("weight", key), self.scenario.privacy.clip
-        paid = self.by("allocation", key, "receiver")
         bids = self.bids_in_time(key)
         vector = sum(
             w["weight"] ** 2 * self.total_variance(key, w["privacy_loss"]) for w in weights
@@ -165,7 +248,7 @@ class LogTwin(MarketTwin):
         yield envelope(key, self.gradients_closed(key), BROKER, me) | {
             "valid": valid,
             "gradients": len(weights),
-            "owed": sum(paid[name]["payment"] for name in by_name),
+            "owed": sum(self.paid(key).values()),
             "error_bound": variance + bias if valid else np.inf,
             "variance": variance if valid else np.inf,
             "squared_bias": bias,
@@ -183,7 +266,7 @@ class LogTwin(MarketTwin):
             time, owed = self.ended(key), self.rows("delivery", key)[0]["owed"]
             yield envelope(key, time, buyer_id(self.indices[key.buyer]), BROKER) | {"amount": owed}
         for row in weights:
-            amount = self.by("allocation", key, "receiver")[row["receiver"]]["payment"]
+            amount = self.paid(key)[row["receiver"]]
             time = self.ended(key) + self.buyer_delays(key)[2]
             yield envelope(key, time, BROKER, row["receiver"]) | {"amount": amount}
 

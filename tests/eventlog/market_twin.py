@@ -440,20 +440,43 @@ class MarketTwin:
         return float(policy.variance(np.array([loss]), count, clip)[0])
 
     @remembered
-    def delivered(self, key):
-        """The aggregated gradient with its noise; None if there is none."""
+    def sent(self, key):
+        """(weight, message) of every aggregated gradient with its noise."""
         clip, index = self.scenario.privacy.clip, self.indices[key.buyer]
-        total = None
+        messages = []
         for row in self.rows("weight", key):
             name, gradient = row["receiver"], self.clipped(key)[row["receiver"]][1]
             rng = self.streams.generator(Purpose.NOISE, name, key.round, index)
             policy, loss = self.perturbation(key.buyer), row["privacy_loss"]
             if policy.name == "laplace":
-                sent = gradient + rng.laplace(size=len(gradient)) * (2 * clip / loss)
+                message = gradient + rng.laplace(size=len(gradient)) * (2 * clip / loss)
             else:
-                sent = policy.release(gradient[None], np.array([loss]), rng, clip)[0]
-            total = row["weight"] * sent + (0.0 if total is None else total)
+                message = policy.release(gradient[None], np.array([loss]), rng, clip)[0]
+            messages.append((row["weight"], message))
+        return messages
+
+    def weighted_sum(self, key):
+        total = None
+        for weight, message in self.sent(key):
+            total = weight * message + (0.0 if total is None else total)
         return total
+
+    @remembered
+    def delivered(self, key):
+        """The aggregated gradient with its noise; None if there is none."""
+        robust = self.buyers[key.buyer].robust
+        if robust.name == "weighted-sum" or not self.sent(key):
+            return self.weighted_sum(key)
+        assert robust.name == "trimmed-mean"
+        trim, gradient = robust.options["trim"], []
+        for coordinate in range(len(self.sent(key)[0][1])):
+            total, begin = 0.0, 0.0
+            for value, weight in sorted((m[coordinate], w) for w, m in self.sent(key)):
+                end = begin + weight
+                total += value * max(0.0, min(end, 1 - trim) - max(begin, trim))
+                begin = end
+            gradient.append(total / (1 - 2 * trim))
+        return np.array(gradient)
 
     @remembered
     def parameters(self, key):

@@ -5,12 +5,14 @@ from itertools import combinations, pairwise
 import pytest
 
 import flmarket_sim as fm
-from flmarket_sim.eventlog import KINDS
+from flmarket_sim.eventlog import KINDS as ALL_KINDS
 from flmarket_sim.eventlog.schema import ENVELOPE
 from flmarket_sim.scenario.scenario_file import build_scenario
 from tests.eventlog.column_comparison import TYPES, both_columns, differences
 from tests.eventlog.log_twin import LogTwin
 
+CHEATING = ("cheat", "verdict", "forfeit")  # tests/market/test_cheats.py has these
+KINDS = {kind: columns for kind, columns in ALL_KINDS.items() if kind not in CHEATING}
 DELAYS = {"name": "uniform", "low": 0.2, "high": 1.0}
 SMALL = {"name": "synthetic", "records": 600, "features": 4, "classes": 3, "test_records": 50}
 PAPERS = {  # the paper's release and its reading of the error
@@ -70,6 +72,17 @@ MARKETS = {
         "budget": {"factor": [0.4, 1.2]},
         "model": {"name": "none"},
         "buyers": [{"name": "anna"}, {"name": "bert"}],
+    },
+    "a robust rule, and pay for contributions": {
+        "rounds": 3,
+        "data": SMALL,
+        "owners": {"count": 12, "partition": {"name": "iid", "sigma": 0.8}},
+        "market": {"bidders": 6, "delay": DELAYS},
+        "privacy": {"clip": 0.5},
+        "budget": {"factor": [0.6, 1.2]},
+        "robust": {"name": "trimmed-mean", "trim": 0.15},
+        "contribution": {"name": "shapley", "pays": "auction"},
+        **PAPERS,
     },
 }
 # pairs of columns that have the same values in every market

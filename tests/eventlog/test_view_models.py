@@ -24,6 +24,8 @@ MARKET = {
     "buyers": [{"name": "anna"}, {"name": "bert", "model": {"averaging": 0.5}}],
 }
 
+OF_CHEATS = ("cheat", "privacy_lost", "forfeited", "true_cost", "judged", "accused")
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
@@ -109,10 +111,21 @@ def test_an_owner_sees_her_own_records_and_nobody_elses(run, seen, tmp_path):
         fm.read_owners(tmp_path / "broker")
 
 
-def test_every_column_of_owners_and_ledger_says_who_sees_it(run):
-    for name, table in (("owners", run.owners), ("ledger", run.ledger)):
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
+    """The same market with owners who cheat, and a buyer whose broker looks for them."""
+    cheats = {"cheats": [{"name": "sign-flip", "share": 0.3}]}
+    market = MARKET | {"rounds": 2, "owners": MARKET["owners"] | cheats}
+    market |= {"check": {"name": "variance"}}
+    return fm.run(build_scenario(market), tmp_path_factory.mktemp("watched") / "run")
+
+
+def test_every_column_of_owners_and_ledger_says_who_sees_it(run, watched):
+    for name in ("owners", "ledger"):
         known = [column.name for column in TABLES[name] if column.name != "name"]  # of real owners
-        assert table.column_names == known
+        assert getattr(watched, name).column_names == known
+        honest = [column for column in known if column not in OF_CHEATS]
+        assert getattr(run, name).column_names == honest
 
 
 def test_a_view_does_not_have_the_scenario(run, seen, tmp_path):

@@ -9,7 +9,7 @@ import torch
 from flmarket_sim.errors import ContractError, InputError
 from flmarket_sim.learning.optimizers import checked_step, create_optimizer
 from flmarket_sim.plugins import registry
-from flmarket_sim.scenario.model import Plugin
+from flmarket_sim.scenario.part import Plugin
 from flmarket_sim.scenario.scenario_file import build_scenario
 
 D = 7

@@ -10,7 +10,7 @@ from flmarket_sim.learning.averaging import averaged
 from flmarket_sim.learning.buyer_model import Evaluation, evaluation
 from flmarket_sim.learning.schedules import create_schedule, learning_rate_at
 from flmarket_sim.plugins import registry
-from flmarket_sim.scenario.model import Plugin
+from flmarket_sim.scenario.part import Plugin
 
 ROUNDS = 20
 

@@ -12,7 +12,7 @@ from flmarket_sim.learning.model_dimension import data_shape, model_dimension
 from flmarket_sim.paper.paper_market import PaperMarket
 from flmarket_sim.perturbation.scenario_error import error_settings, scenario_error
 from flmarket_sim.plugins import registry
-from flmarket_sim.scenario.model import Plugin
+from flmarket_sim.scenario.part import Plugin
 from flmarket_sim.scenario.scenario_file import parse_scenario
 from flmarket_sim.studies.evaluation import evaluate, evaluation_tasks, scores
 
@@ -81,6 +81,15 @@ def test_a_vector_has_the_variance_of_all_coordinates_of_the_buyers_model():
     assert scenario_error(scenario(perturbation__factor=6.0)).kappa == pytest.approx(
         2 * error.kappa
     )
+
+
+def test_each_buyer_has_the_error_of_her_own_model():
+    both = scenario(
+        buyers=[{"name": "one"}, {"name": "other", "model": {"name": "none", "dimension": 650}}]
+    )
+    one, other = both.resolved_buyers()
+    assert error_settings(both, other).dimension == 650
+    assert error_settings(both, one).dimension == error_settings(both).dimension == 24
 
 
 def test_a_dimension_that_is_known_is_taken():

@@ -11,6 +11,7 @@ from flmarket_sim.perturbation.proj_unit import ProjUnit, mean_length, release_p
 from flmarket_sim.perturbation.sphere_caps import (
     cap_mass,
     cap_mean,
+    gamma_ratio,
     height_of_tail,
     mean_square_above,
 )
@@ -183,3 +184,10 @@ def test_a_direction_of_one_coordinate_is_sent_by_randomised_response():
     sent = PrivUnit("unit").release(rows, losses, np.random.default_rng(0))[:, 0]
     assert np.abs(sent) == pytest.approx(1 / np.tanh(0.5))
     assert (sent > 0).mean() == pytest.approx(np.e / (np.e + 1), abs=0.015)
+
+
+@pytest.mark.parametrize("z", [0.5, 3.0, 99.5, 100.0, 100.5, 137.0, 4000.0])
+def test_the_ratio_of_gammas_is_that_of_forty_digits_on_both_sides_of_the_series(z):
+    with mpmath.workdps(40):
+        exact = float(mpmath.gamma(mpmath.mpf(z) + 0.5) / mpmath.gamma(z))
+    assert gamma_ratio(z) == pytest.approx(exact, rel=3e-13)

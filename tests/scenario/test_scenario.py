@@ -4,7 +4,8 @@ import re
 import pytest
 
 from flmarket_sim.errors import ScenarioError
-from flmarket_sim.scenario.model import Market, Owners, Plugin, Scenario
+from flmarket_sim.scenario.model import Market, Owners, Scenario
+from flmarket_sim.scenario.part import Plugin
 from flmarket_sim.scenario.scenario_file import json_schema, load_scenario, parse_scenario
 from tests.support.paths import ROOT
 

@@ -68,7 +68,8 @@ def test_the_check_notices_a_number_that_is_not_in_the_rows():
 
 
 def test_every_study_is_among_them():
-    assert set(CASES) == set(registry.studies.names())
+    in_league = {"league"}  # its markets are fixed: tests/league has its sentences
+    assert set(CASES) == set(registry.studies.names()) - in_league
 
 
 def test_rest_is_said_of_markets_at_rest_only():

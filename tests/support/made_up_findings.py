@@ -61,6 +61,27 @@ def means_by_auction(*columns):
 
 
 CASES = {
+    "cheating": Case(
+        "studies/cheating",
+        [
+            {"seed": k, "auction": a, "loss": 1.0, "check": c, "cheat": cheat}
+            for k in (0, 1, 2)
+            for a in TWO
+            for c in ("variance", "csra")
+            for cheat in ("stale", "sign-flip")
+        ],
+        numbers=(
+            "gain",
+            "caught",
+            "false_accused",
+            "kept_privacy",
+            "honest_pay",
+            "error",
+            "accuracy",
+        ),
+        settings=(PAIR, 'study.checks=["variance", "csra"]'),
+        derived=lambda rows: [0, len(TWO)],  # cells in which honesty is best, of the check's cells
+    ),
     "misreport-gain": Case(
         "studies/misreport-gain",
         [{"auction": a, "budget_factor": f, "markets": 7} for a in TWO for f in (0.5, 1.0)],

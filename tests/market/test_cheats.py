@@ -1,0 +1,420 @@
+"""Owners who cheat after a sale, in a market: who they are, what leaves them, and what follows."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+import flmarket_sim as fm
+from flmarket_sim.errors import ScenarioError
+from flmarket_sim.market import simulation
+from flmarket_sim.market.cheat_cast import CheatCast
+from flmarket_sim.market.inspection import weighed_by
+from flmarket_sim.owners.bids import BidBatch
+from flmarket_sim.perturbation import create as perturbation_named
+from flmarket_sim.randomness import Streams
+from flmarket_sim.scenario.later_keys import without_later_keys
+from flmarket_sim.scenario.scenario_file import build_scenario
+
+CHECKS = "tests.support.exact_norm_check:"
+SMALL = {"name": "synthetic", "records": 600, "features": 4, "classes": 3, "test_records": 50}
+SAVING = ("more-noise", "nothing-but-noise", "stale", "public-direction", "fewer-records")
+EVERY = (*SAVING, "sign-flip", "label-flip", "targeted-poison")
+
+
+def market(cheats=(), check=None, rounds=4, **tables):
+    named = [{"share": 1.0 / len(cheats), **cheat} for cheat in cheats]
+    owners = {"count": 24, "cheats": named} | tables.pop("owners", {})
+    found = {
+        "rounds": rounds,
+        "data": SMALL,
+        "owners": owners,
+        "market": {"bidders": 12},
+        "budget": {"factor": [0.5, 1.5]},
+        "perturbation": {"name": "priv-unit", "length": "unit"},
+    }
+    if check is not None:
+        found["check"] = check
+    return build_scenario(found | tables)
+
+
+def rows(run, kind):
+    return fm.read_events(run, kind).to_pylist()
+
+
+def by_message(run, kind, side):
+    return {(row["round"], row[side]): row for row in rows(run, kind)}
+
+
+def suspicious(*consequences, **keys):
+    return {"name": CHECKS + "Suspicious", "consequences": list(consequences)} | keys
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory):
+    """A market in which every owner has one of eight cheats."""
+    scenario = market([{"name": name} for name in EVERY], rounds=8)
+    return fm.run(scenario, tmp_path_factory.mktemp("every"))
+
+
+def test_a_scenario_without_cheats_has_the_hash_and_the_log_that_it_had(tmp_path):
+    plain = market()
+    tables = plain.as_dict()
+    assert tables["check"] is None and tables["owners"]["cheats"] == []
+    older = without_later_keys(tables)
+    assert "check" not in older and "cheats" not in older["owners"]
+    run = fm.run(plain, tmp_path / "run").path
+    assert not {path.name for path in (run / "events").iterdir()} & {"cheat", "verdict", "forfeit"}
+    for table in ("owners", "ledger"):
+        names = fm.sql(run, f"select * from {table}").column_names
+        assert not {"cheat", "privacy_lost", "forfeited"} & set(names)
+
+
+def test_the_log_has_the_truth_beside_the_claim(every):
+    sent, truth = (by_message(every.path, kind, "sender") for kind in ("gradient", "cheat"))
+    assert truth.keys() == sent.keys()  # everybody cheats
+    assert {row["cheat"] for row in truth.values()} == set(EVERY)
+    for key, row in truth.items():
+        claimed = sent[key]
+        assert row["privacy_loss"] == claimed["privacy_loss"]
+        assert row["records"] == claimed["records"] >= row["true_records"]
+        free = row["cheat"] in ("nothing-but-noise", "public-direction") or row["repeated"]
+        factor = 0.25 if row["cheat"] == "more-noise" else 1.0
+        wanted = 0.0 if free else factor * row["privacy_loss"]
+        assert row["true_privacy_loss"] == pytest.approx(wanted)
+        released = None if row["repeated"] else factor * row["privacy_loss"]
+        assert row["released_at"] == (released and pytest.approx(released))
+        fewer = max(1, row["records"] // 10)
+        share = fewer if row["cheat"] == "fewer-records" else row["records"]
+        assert row["true_records"] == share and row["scale"] == 1.0
+    assert any(row["repeated"] for row in truth.values())
+
+
+def test_the_ledger_counts_what_records_truly_lost(every):
+    lost, sold = defaultdict(float), defaultdict(float)
+    for row in rows(every.path, "cheat"):
+        lost[row["sender"]] += row["true_privacy_loss"]
+        sold[row["sender"]] += row["privacy_loss"]
+    for row in fm.sql(every.path, "select * from ledger").to_pylist():
+        assert row["privacy_lost"] == pytest.approx(lost[row["owner"]])
+        assert row["privacy_sold"] == pytest.approx(sold[row["owner"]])
+    assert sum(lost.values()) < sum(sold.values())
+
+
+def test_only_her_own_view_shows_an_owner_her_cheat(every):
+    for kind, column in (("cheat", "true_privacy_loss"), ("verdict", "score")):
+        seen = fm.eventlog.visibility.seen_by(
+            kind, next(c for c in fm.eventlog.KINDS[kind] if c.name == column)
+        )
+        assert seen == (("owner",) if kind == "cheat" else ("broker",))
+
+
+def test_a_larger_share_keeps_the_cheats_of_a_smaller_one_and_bids_choose_among_whom():
+    def cast(share, **more):
+        behaviours = [{"name": "scale", "share": 0.5, "factor": 2.0}]
+        owners = {"cheats": [{"name": "stale", "share": share} | more], "behaviours": behaviours}
+        scenario = market(owners=owners)
+        streams = Streams(scenario.seed)
+        bidding = fm.market.behaviour_cast.Cast(scenario, streams)
+        return CheatCast(scenario, streams, bidding).code >= 0, bidding.code >= 0
+
+    small, large = cast(0.25)[0], cast(0.75)[0]
+    assert small.sum() == 6 and large.sum() == 18 and (large | ~small).all()
+    both, bids_falsely = cast(1.0, among="with behaviour")
+    assert (both == bids_falsely).all() and both.sum() == 12
+    neither, _ = cast(1.0, among="without behaviour")
+    assert (neither == ~bids_falsely).all()
+
+
+def test_a_sign_flip_releases_the_opposite_gradient():
+    """At a huge privacy loss there is no noise to speak of."""
+    tables = {
+        "owners": {"privacy_budget": 400.0, "count": 12},
+        "market": {"bidders": 12},
+        "budget": {"factor": 5.0},
+        "perturbation": {"name": "laplace"},
+    }
+    delivered = [
+        simulation.rounds_only(market(cheats, rounds=1, **tables))[0]
+        for cheats in ((), [{"name": "sign-flip"}])
+    ]
+    honest, flipped = (row["true_error"] for row in delivered)
+    mean_norm = honest  # of the noise alone
+    assert flipped > 20 * mean_norm and delivered[0]["spent"] == delivered[1]["spent"]
+
+
+def test_more_noise_shows_in_the_true_error_and_not_in_the_bound():
+    honest, noisy = (
+        simulation.rounds_only(market(cheats, rounds=6))
+        for cheats in ((), [{"name": "more-noise", "factor": 8.0}])
+    )
+    for before, after in zip(honest, noisy, strict=True):
+        assert after["error_bound"] == pytest.approx(before["error_bound"])
+        assert after["true_error"] > 4 * before["true_error"]
+
+
+def test_owners_who_lose_less_accept_less():
+    """An auction that pays too little is declined by honest owners only."""
+    tables = {"auction": {"name": "posted-price"}, "budget": {"factor": 0.5}}
+    low = {"behaviours": [{"name": "scale", "share": 1.0, "factor": 0.2}]}
+    honest, noise = (
+        simulation.rounds_only(market(cheats, owners=low, **tables))
+        for cheats in ((), [{"name": "nothing-but-noise"}])
+    )
+    declined = [sum(r["winners"] - r["accepted"] for r in found) for found in (honest, noise)]
+    assert declined[0] > 0 and declined[1] == 0
+
+
+# -- the broker looks ------------------------------------------------------------------------------
+
+
+def test_a_check_accuses_more_noise_and_no_honest_owner(tmp_path):
+    cheats = [{"name": "more-noise", "share": 0.5}]
+    check = {"name": CHECKS + "ExactNorm"}
+    run = fm.run(market(cheats, check), tmp_path / "run").path
+    cheating = by_message(run, "cheat", "sender")
+    for key, verdict in by_message(run, "verdict", "receiver").items():
+        assert verdict["accused"] == (key in cheating)
+        assert verdict["paid_share"] == (0.0 if key in cheating else 1.0)
+
+
+@pytest.mark.parametrize(
+    "consequences",
+    [
+        (),
+        ("no-payment",),
+        ("partial-payment",),
+        ("discard",),
+        ("no-payment", "discard"),
+        ("deposit",),
+        ("partial-payment", "deposit", "exclusion", "reputation"),
+    ],
+)
+def test_the_books_balance(consequences, tmp_path):
+    check = suspicious(*consequences, deposit=0.5, exclusion=1)
+    run = fm.run(market((), check), tmp_path / "run").path
+    offers = by_message(run, "allocation", "receiver")
+    verdicts = by_message(run, "verdict", "receiver")
+    paid = {key: row["amount"] for key, row in by_message(run, "payment", "receiver").items()}
+    assert verdicts and any(row["accused"] for row in verdicts.values())
+    earned, lost = defaultdict(float), defaultdict(float)
+    for key, verdict in verdicts.items():
+        share = 1.0
+        if verdict["accused"] and "no-payment" in consequences:
+            share = 0.0
+        elif verdict["accused"] and "partial-payment" in consequences:
+            share = 0.01 / 0.05
+        assert verdict["paid_share"] == pytest.approx(share)
+        assert paid.get(key, 0.0) == pytest.approx(share * offers[key]["payment"])
+        earned[key[1]] += paid.get(key, 0.0)
+    forfeits = rows(run, "forfeit")
+    for row in forfeits:
+        key = (row["round"], row["sender"])
+        if row["sender"] >= 0:
+            assert verdicts[key]["accused"] and row["receiver"] == -1
+            assert row["amount"] == pytest.approx(0.5 * offers[key]["payment"])
+            lost[row["sender"]] += row["amount"]
+    assert bool(forfeits) == ("deposit" in consequences)
+    for number, spent in ((row["round"], row["spent"]) for row in rows(run, "round")):
+        of_round = [paid[key] for key in verdicts if key[0] == number and key in paid]
+        assert spent == pytest.approx(sum(of_round))
+        assert paid.get((number, -1), 0.0) == spent  # what the buyer pays the broker
+        deposits = [r["amount"] for r in forfeits if r["round"] == number and r["sender"] >= 0]
+        handed_on = [r["amount"] for r in forfeits if r["round"] == number and r["sender"] == -1]
+        assert sum(deposits) == pytest.approx(sum(handed_on))
+    for row in fm.sql(run, "select * from ledger").to_pylist():
+        assert row["earned"] == pytest.approx(earned[row["owner"]])
+        assert row["forfeited"] == pytest.approx(lost[row["owner"]])
+
+
+def test_a_discarded_message_has_no_weight_and_only_the_others_are_delivered(tmp_path):
+    run = fm.run(market((), suspicious("discard")), tmp_path / "run").path
+    weights = by_message(run, "weight", "receiver")
+    for key, verdict in by_message(run, "verdict", "receiver").items():
+        assert (key in weights) == (not verdict["accused"])
+
+
+def test_a_round_in_which_all_are_discarded_is_invalid_and_costs_what_is_paid():
+    check = {"name": __name__ + ":Everybody", "consequences": ["discard", "no-payment"]}
+    for row in simulation.rounds_only(market((), check)):
+        assert not row["valid"] and row["spent"] == 0 and row["delivered"] == 0
+    check["consequences"] = ["discard"]
+    found = simulation.rounds_only(market((), check))
+    assert all(not row["valid"] for row in found) and sum(row["spent"] for row in found) > 0
+
+
+def test_the_bids_of_excluded_owners_do_not_count(tmp_path):
+    check = suspicious("exclusion", exclusion=2)
+    run = fm.run(market((), check, rounds=8), tmp_path / "run").path
+    until = defaultdict(int)
+    offers = by_message(run, "allocation", "receiver")
+    for number in range(8):
+        for name in (row["sender"] for row in rows(run, "bid") if row["round"] == number):
+            assert ((number, name) in offers) == (until[name] <= number)
+        for key, verdict in by_message(run, "verdict", "receiver").items():
+            if key[0] == number:
+                wanted = number + 3 if verdict["accused"] else None
+                assert verdict["excluded_until"] == wanted
+                until[key[1]] = wanted or until[key[1]]
+    assert max(until.values()) > 3
+
+
+def test_a_reputation_makes_bids_look_dearer_and_still_pays_what_they_ask(tmp_path):
+    check = suspicious("reputation", memory=0.5)
+    run = fm.run(market((), check, rounds=8), tmp_path / "run").path
+    kept = defaultdict(lambda: 1.0)
+    for row in sorted(rows(run, "verdict"), key=lambda row: row["seq"]):
+        name = row["receiver"]
+        kept[name] = max(0.5 * kept[name] + 0.5 * (not row["accused"]), 0.1)
+        assert row["reputation"] == pytest.approx(kept[name])
+    declined = [row for row in rows(run, "decision") if row["reason"] == "below cost"]
+    assert not declined and min(kept.values()) <= 0.25
+    bids = BidBatch(np.ones((1, 2, 4)), np.ones((1, 2)), np.ones((1, 2)))
+    assert weighed_by(bids, np.array([0.5, 1.0])).values[0, :, 0].tolist() == [2.0, 1.0]
+
+
+def test_honest_owners_count_on_the_risk_of_a_false_accusation():
+    """pay-as-bid pays exactly the cost of the truth: any risk makes it too little."""
+    tables = {"auction": {"name": "pay-as-bid"}, "budget": {"factor": 1.0}}
+    for consequences, sells in (([], True), (["discard"], True), (["no-payment"], False)):
+        check = {"name": CHECKS + "ExactNorm", "consequences": consequences}
+        found = simulation.rounds_only(market((), check, **tables))
+        assert (sum(row["accepted"] for row in found) > 0) == sells
+    check = {"name": CHECKS + "ExactNorm", "consequences": ["no-payment"], "level": 0.05}
+    enough = {"behaviours": [{"name": "scale", "share": 1.0, "factor": 1.06}]}
+    tables["budget"] = {"factor": 2.0}
+    assert all(
+        row["accepted"]
+        for row in simulation.rounds_only(market((), check, owners=enough, **tables))
+    )
+
+
+def test_a_rational_cheat_is_honest_where_honesty_pays_and_noise_where_it_does():
+    """Under PrivUnit one norm is right, so more noise is always seen, and noise alone never is."""
+    found = {}
+    for cheats in (["more-noise"], ["more-noise", "nothing-but-noise"]):
+        scenario = market(
+            [{"name": "rational", "cheats": cheats, "rehearsals": 4}],
+            {"name": CHECKS + "ExactNorm"},
+            rounds=2,
+        )
+        world = simulation.rounds_and_world(scenario)[1]
+        found[len(cheats)] = world.ledger.lost.sum() / world.ledger.sold.sum()
+    assert found == {1: pytest.approx(1.0), 2: 0.0}
+
+
+class Everybody:
+    """Accuses everybody."""
+
+    name = "everybody"
+
+    def scores(self, evidence):
+        return np.ones(len(evidence.messages))
+
+    def p_values(self, evidence):
+        return np.zeros(len(evidence.messages))
+
+
+@pytest.mark.parametrize("wrong", ["shape", "range", "nan"])
+def test_a_check_that_breaks_its_contract_is_named(wrong, monkeypatch):
+    given = {"shape": np.zeros(3), "range": np.full(12, 2.0), "nan": np.full(12, np.nan)}[wrong]
+    monkeypatch.setattr(Everybody, "p_values", lambda self, evidence: given)
+    check = {"name": __name__ + ":Everybody"}
+    with pytest.raises(fm.errors.ContractError, match="check 'everybody'"):
+        simulation.rounds_only(market((), check, budget={"factor": 2.0}))
+
+
+# -- scenarios that cannot be ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"model": {"name": "none"}, "check": suspicious()}, "a check reads messages"),
+        (
+            {"model": {"name": "none"}, "owners": {"cheats": [{"name": "stale", "share": 1.0}]}},
+            "owners cheat with messages",
+        ),
+        (
+            {"check": suspicious("reputation"), "auction": {"name": "seq-price"}},
+            "sells in turn by menus",
+        ),
+        (
+            {"check": suspicious("reputation"), "market": {"counterfactual": True}},
+            "do not know reputations",
+        ),
+        ({"owners": {"cheats": [{"name": "stalle", "share": 0.5}]}}, "did you mean 'stale'"),
+        ({"owners": {"cheats": [{"name": "stale"}]}}, "share"),
+        ({"check": {"level": 0.1}}, "name"),
+        ({"check": suspicious("no-paiment")}, "no-payment"),
+    ],
+)
+def test_a_scenario_with_cheats_or_checks_that_cannot_be_is_refused(tables, message):
+    with pytest.raises(ScenarioError, match=message):
+        build_scenario({"data": SMALL} | tables)
+
+
+def test_shares_of_cheats_are_of_one_whole():
+    with pytest.raises(ScenarioError, match=r"sum to 1\.2"):
+        market(owners={"cheats": [{"name": n, "share": 0.6} for n in ("stale", "sign-flip")]})
+
+
+def test_perturbations_of_the_tests_have_one_norm():
+    policy = perturbation_named("priv-unit", length="unit")
+    made = policy.release(policy.prepare(np.eye(8)), np.full(8, 2.0), np.random.default_rng(0))
+    assert np.ptp(np.linalg.norm(made, axis=1)) < 1e-9
+
+
+def test_a_summary_and_the_page_say_what_each_cheat_kept(every):
+    from flmarket_sim.eventlog.cheat_earnings import cheat_earnings
+    from flmarket_sim.eventlog.summary import summarise
+    from flmarket_sim.report.html.run_cheats import cheats as on_a_page
+    from flmarket_sim.report.run_summary import in_brief
+
+    found = cheat_earnings(every.path)
+    ledger = fm.sql(every.path, "select * from ledger").to_pylist()
+    for key, column in (
+        ("paid", "earned"),
+        ("cost", "true_cost"),
+        ("sold", "privacy_sold"),
+        ("lost", "privacy_lost"),
+    ):
+        total = sum(row[column] for row in ledger)
+        assert sum(of[key] for of in found.values()) == pytest.approx(total), key
+    assert set(found) == set(EVERY)
+    summary = summarise(every.path)
+    assert summary["cheats"] == found
+    assert "Owners kept above their true cost, a sale: " in str(in_brief(every.path))
+    charts, tables = on_a_page(every.path, every.info["scenario"])
+    assert len(charts) == 1 and [row[0] for row in tables[0].rows] == list(found)
+
+
+def test_a_market_with_cheats_and_a_check_resumes_to_the_same_bytes(tmp_path, monkeypatch):
+    """The memory of cheats, reputations, exclusions and past messages is in the checkpoint."""
+    from flmarket_sim.market import checkpoint
+
+    monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
+    cheats = [
+        {"name": "stale"},
+        {"name": "public-direction"},
+        {"name": "rational", "rehearsals": 2},
+    ]
+    check = {
+        "name": "consistency",
+        "consequences": ["partial-payment", "deposit", "exclusion", "reputation"],
+        "exclusion": 2,
+        "reference": 40,
+    }
+    scenario = market(cheats, check, rounds=6)
+    whole = fm.run(scenario, tmp_path / "whole")
+
+    def stop(done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fm.run(scenario, tmp_path / "stopped", progress=stop)
+    resumed = fm.resume(tmp_path / "stopped")
+    assert resumed.info["log"]["sha256"] == whole.info["log"]["sha256"]
+    first, second = (fm.sql(run.path, "select * from ledger") for run in (whole, resumed))
+    assert first.equals(second)

@@ -1,0 +1,76 @@
+"""A Grid of Flower in this process: a ClientApp answers a message when the broker looks for it."""
+
+from collections.abc import Callable
+from itertools import count
+
+from flmarket_sim.flower.library import flower
+
+
+class KilledError(BaseException):
+    """The end of a process in the middle of its work: nothing catches it."""
+
+
+class LoopbackGrid:
+    """Nodes 1 to n with settings of their own.
+
+    `lost(node, message)` says which messages never arrive, `held(node, message)` which replies wait
+    until `held` says otherwise. `kill_at` ends the broker at that call of a method, before or after
+    it has had its effect. Nodes in `offline` are not connected.
+    """
+
+    def __init__(self, app, settings, lost=None, held=None, kill_at: int | None = None):
+        self.app, self.settings = app, dict(enumerate(settings, 1))
+        self.lost = lost or (lambda node, message: False)
+        self.held: Callable = held or (lambda node, message: False)
+        self.kill_at, self.calls, self.names = kill_at, 0, count(1)
+        self.offline: set[int] = set()
+        self.replies: dict[str, tuple[int, object]] = {}
+        self.sent: list[tuple[int, str]] = []  # node and type of every message
+        identity = flower("flwr.supercore.task_identity").TaskIdentity
+        identity.run_id, identity.task_id, identity.node_id = 1, 1, 1
+
+    def _call(self):
+        self.calls += 1
+        if self.calls == self.kill_at:
+            raise KilledError
+
+    def get_node_ids(self):
+        self._call()
+        return [node for node in self.settings if node not in self.offline]
+
+    def push_messages(self, messages):
+        self._call()
+        names = []
+        for message in messages:
+            name = f"message-{next(self.names)}"
+            message.metadata.__dict__["_message_id"] = name
+            node = message.metadata.dst_node_id
+            self.sent.append((node, message.metadata.message_type))
+            names.append(name)
+            if not self.lost(node, message):
+                self.replies[name] = (node, self._answer(node, message))
+        self._call()
+        return names
+
+    def _answer(self, node, message):
+        app = flower()
+        context = app.Context(
+            run_id=1,
+            node_id=node,
+            node_config=self.settings[node],
+            state=app.RecordDict(),
+            run_config={},
+        )
+        try:
+            return self.app(message, context)
+        except Exception:
+            return app.Message(app.Error(code=2, reason=""), reply_to=message)
+
+    def pull_messages(self, names):
+        self._call()
+        found = []
+        for name in list(names):
+            if name in self.replies and not self.held(*self.replies[name]):
+                found.append(self.replies.pop(name)[1])
+        self._call()
+        return found

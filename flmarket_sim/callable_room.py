@@ -1,6 +1,6 @@
-"""Rooms that are also functions: `fm.report(run)` and `fm.sweep("quickstart")`.
+"""Rooms that are also functions: `fm.report(run)`, `fm.sweep("quickstart")` and `fm.league()`.
 
-The names of two calls are those of rooms of the package. Python sets the name of a room to its
+The names of some calls are those of rooms of the package. Python sets the name of a room to its
 module when anything in it is imported, so these modules can be called themselves.
 """
 

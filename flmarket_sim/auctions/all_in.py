@@ -30,6 +30,8 @@ class AllIn(RanksByValue):
     """
 
     name = "all-in"
+    formula = "admit by r_i = V_i / x_i while r_i (S + x_i) <= B; pay B x_i / S"
+    reference = "Zheng, Cao, Yoshikawa, Li and Yan, FL-Market (IEEE BigData 2022), appendix B"
     guarantees = {"truthful": "none", "individually_rational": "any", "budget_feasible": "any"}
     claims = {"truthful": "single-minded"}  # the paper's proposition
 

@@ -24,6 +24,8 @@ class AllInCritical(RanksByValue):
     """
 
     name = "all-in-critical"
+    formula = "the winners of all-in; pay x_i t_i, t_i the largest r_i at which she still wins"
+    reference = "Myerson, Optimal Auction Design (1981), applied to the All-in of FL-Market"
     guarantees = TRUTHFUL_FOR_STEPS
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:

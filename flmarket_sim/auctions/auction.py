@@ -52,9 +52,10 @@ class Auction(Protocol):
     "single-minded" (step valuations) or "none". "monotone" and "anonymous" may be added.
     `decide` draws the same random numbers for every batch of the same shape.
 
-    Two more attributes are optional. `claims` has the keys of `guarantees` and states what the
+    More attributes are optional. `claims` has the keys of `guarantees` and states what the
     mechanism's publication claims (see `claims_of`); `flmarket audit` tests both. `certified`
-    names the parts of a report that the broker has verified (see `certified_parts`).
+    names the parts of a report that the broker has verified (see `certified_parts`). `formula` is
+    its rule in one line and `reference` its publication; docs/mechanisms.md shows both.
 
     A mechanism that decides by the error which its market counts has the method `in_market` (see
     `KnowsTheError`). Everything that runs an auction in a market calls `auction_in` first.

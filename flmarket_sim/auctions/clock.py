@@ -41,6 +41,8 @@ class Clock(RanksByValue):
     """
 
     name = "clock"
+    formula = "offer min(p x_i, c B) while p falls; stop when the offers to all who stay fit B"
+    reference = "Milgrom and Segal, Clock Auctions (2020); Ensthaler and Giebe (2014)"
     guarantees = TRUTHFUL_FOR_STEPS
 
     def __init__(

@@ -17,6 +17,8 @@ class FairQuery:
     """
 
     name = "fair-query"
+    formula = "e = max(eb) / (n - k) for the k cheapest, V_k <= B / k; pay min(B / k, V_(k+1))"
+    reference = "Ghosh and Roth, Selling Privacy at Auction (EC 2011)"
     guarantees = {"truthful": "none", "individually_rational": "any", "budget_feasible": "any"}
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:

@@ -13,6 +13,8 @@ class PayAsBid:
     """The cheapest unit valuations win while the money lasts, paid as they bid."""
 
     name = "pay-as-bid"
+    formula = "admit by r_i = V_i / x_i while the sum of V_i fits B; pay V_i"
+    reference = "a textbook baseline: the first-price auction"
     guarantees = {"truthful": "none", "individually_rational": "any", "budget_feasible": "any"}
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:

@@ -22,6 +22,8 @@ class PostedPrice:
     """
 
     name = "posted-price"
+    formula = "e_i = argmax of p d_i e - v_i(e) within the money that is left; pay p d_i e_i"
+    reference = "a textbook baseline: one price for all"
     guarantees = TRUTHFUL_FOR_STEPS
 
     def __init__(self, price: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 2.0) -> None:

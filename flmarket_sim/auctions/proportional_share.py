@@ -19,6 +19,8 @@ class ProportionalShare(RanksByValue):
     """
 
     name = "proportional-share"
+    formula = "the longest prefix by r_i = V_i / x_i with r_i S <= B; pay x_i min(B / S, next r)"
+    reference = "Singer, Budget Feasible Mechanisms (FOCS 2010)"
     guarantees = TRUTHFUL_FOR_STEPS
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:

@@ -13,8 +13,8 @@ from flmarket_sim import auctions
 from flmarket_sim.errors import InputError
 from flmarket_sim.experiments.market_runs import changed
 from flmarket_sim.paper.published_files import FILES, instance_names, located
-from flmarket_sim.scenario.model import Plugin, Scenario
-from flmarket_sim.scenario.part import Part
+from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.scenario.part import Part, Plugin
 
 TOLD_THE_RULE = ("regretnet", "m-regretnet", "dm-regretnet")
 BY_RULE = ("dm-regretnet",)  # published for one aggregation rule or the other

@@ -12,7 +12,8 @@ from flmarket_sim.experiments.store import FileStore
 from flmarket_sim.experiments.worker_processes import Crew
 from flmarket_sim.paper.paper_market import PUBLISHED
 from flmarket_sim.paper.published_files import missing_files
-from flmarket_sim.scenario.model import Plugin, Scenario
+from flmarket_sim.scenario.model import Scenario
+from flmarket_sim.scenario.part import Plugin
 from flmarket_sim.scenario.scenario_file import load_scenario
 from flmarket_sim.scenario.shipped import scenario_path
 from flmarket_sim.studies.study import Finding, Progress, Row

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from flmarket_sim.eventlog import read_events
 from flmarket_sim.eventlog.behaviour_earnings import sentence
+from flmarket_sim.eventlog.cheat_earnings import sentence as cheating
 from flmarket_sim.eventlog.model_files import FOLDER, kept_hashes
 from flmarket_sim.eventlog.reader import read_scenario
 from flmarket_sim.eventlog.summary import summarise
@@ -141,7 +142,8 @@ def _people(summary: dict[str, Any]) -> list[str]:
         f"privacy on average, and nobody more than {number(summary['largest_privacy_sold'])}.",
         *summary["notes"],
     ]
-    return sentences + ([sentence(summary["behaviours"])] if summary["behaviours"] else [])
+    behaved = [sentence(summary["behaviours"])] if summary["behaviours"] else []
+    return sentences + behaved + ([cheating(summary["cheats"])] if summary["cheats"] else [])
 
 
 def _files(run: str | os.PathLike[str], summary: dict[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ figure.png, figure.svg and study.json.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -99,11 +100,12 @@ def markdown(rows: list[Row]) -> str:
     )
 
 
-def write(finding: Finding, folder: Path, scenario: Scenario) -> None:
+def write(finding: Finding, folder: Path, scenario: Scenario, also: Sequence[str] = ()) -> None:
     """Writes the finding, with its scenario and the hash of the scenario.
 
-    `study.json` comes last: it marks a finished study. No file holds a time, so the same study
-    gives the same bytes.
+    `also` names files that are in the folder already, and whose hashes study.json gets too. That
+    file comes last: it marks a finished study. No file holds a time, so the same study gives the
+    same bytes.
     """
     rows, drawn = finding.rows, finding.drawn or finding.rows
     facts = {
@@ -121,7 +123,7 @@ def write(finding: Finding, folder: Path, scenario: Scenario) -> None:
         (folder / "table.md").write_text(markdown(rows), encoding="utf-8")
         for name in ("figure.png", "figure.svg"):
             figures.draw(drawn, finding.plot, folder / name)
-        written = [name for name in FILES if (folder / name).exists()]
+        written = [name for name in (*FILES, *also) if (folder / name).exists()]
         facts["files"] = {name: file_hash(folder / name) for name in written}
         text = json.dumps(sealed(facts), indent=2, ensure_ascii=False) + "\n"
         write_text(folder / "study.json", text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +29,7 @@ def study(
     workers: int = 1,
     progress: Progress | None = None,
     crew: Crew | None = None,
+    present: Callable[[Finding, Path, Scenario], None] = study_folder.write,
     **changes: Any,
 ) -> StudyResult:
     """Answers the question of a scenario, and writes table, rows and figure to a directory.
@@ -44,13 +46,15 @@ def study(
         Processes to use, and a function that is called with (tasks done, tasks in all).
     crew
         Does the tasks in place of `workers`.
+    present
+        Writes the finding into the directory, `study.json` last.
     """
     loaded = scenario_from(scenario, changes)
     question = question_of(loaded)
     folder = usual_folder(loaded) if out is None else Path(out)
     doers = crew or crew_of(workers)
     with shown_progress(loaded.name, f"tasks of {question.name}", progress) as report:
-        finding = run_study(loaded, folder, study_folder.write, crew=doers, progress=report)
+        finding = run_study(loaded, folder, present, crew=doers, progress=report)
     return StudyResult(finding, loaded, folder)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flmarket_sim as fm
-from flmarket_sim.auctions.auction import Outcome, check_budget, check_outcome
+from flmarket_sim.auctions.auction import Outcome, check_budget, check_outcome, sales_and_rest
 from flmarket_sim.auctions.greedy import before
 from flmarket_sim.errors import ContractError, InputError
 
@@ -34,6 +34,17 @@ def test_an_outcome_within_the_rules_comes_back_as_it_is():
         privacy_loss=LOSS, payment=PAYMENT
     )  # a plug-in's own class, written before data_size was there
     assert check_outcome("fine", plain, BIDS, MONEY).data_size is None
+
+
+def test_records_that_were_not_bought_count_as_those_of_one_more_owner_who_sells_nothing():
+    fewer = np.array([[1.0, 20.0], [10.0, 5.0]])
+    loss, size = sales_and_rest(Outcome(LOSS, PAYMENT, fewer), BIDS.data_size)
+    assert loss.tolist() == [[0.0, 2.0, 0.0], [1.0, 0.5, 0.0]]
+    assert size.tolist() == [[1.0, 20.0, 9.0], [10.0, 5.0, 15.0]]
+    loss, size = sales_and_rest(Outcome(LOSS, PAYMENT, BIDS.data_size), BIDS.data_size)
+    assert size.tolist() == [[10.0, 20.0, 1e-9]] * 2  # rules refuse a 0
+    loss, size = sales_and_rest(Outcome(LOSS, PAYMENT), BIDS.data_size)
+    assert loss.tolist() == LOSS.tolist() and size.tolist() == BIDS.data_size.tolist()
 
 
 def test_all_of_a_budget_may_be_sold_and_spent_but_for_rounding():

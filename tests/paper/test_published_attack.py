@@ -16,7 +16,7 @@ from flmarket_sim.paper.guarantees import PAPER
 from flmarket_sim.paper.misreport_ascent import LEVELS, OWNERS, LiarsMarket
 from flmarket_sim.paper.paper_market import PaperMarket
 from flmarket_sim.paper.published_attack import Attack, mean_gain_of_draws
-from flmarket_sim.scenario.model import Plugin
+from flmarket_sim.scenario.part import Plugin
 from flmarket_sim.statistics import estimate
 from tests.support.paths import ROOT
 from tests.support.published_weights import published_weights

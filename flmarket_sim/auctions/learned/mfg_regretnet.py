@@ -34,6 +34,8 @@ class MfgRegretNet:
     """
 
     name = "mfg-regretnet"
+    formula = "chance of a sale: softmax of a network; payment: its sigmoid times B, scaled to B"
+    reference = "Sun, Li, Chen, Meng and Guo, Privacy as Commodity (arXiv 2603.28329, 2026)"
     guarantees = {"truthful": "none", "individually_rational": "none", "budget_feasible": "any"}
 
     def __init__(self, weights: str) -> None:

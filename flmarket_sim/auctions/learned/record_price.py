@@ -56,6 +56,8 @@ class RecordPrice:
     """
 
     name = "record-price"
+    formula = "argmax over e of d_i q(e) - v_i(e), q(e) <= B / D for everybody, q learned"
+    reference = "flmarket_sim (docs/false-names.md)"
     guarantees = {"truthful": "any", "individually_rational": "any", "budget_feasible": "any"}
     certified = ("data_size",)
 

@@ -196,15 +196,25 @@ class RegretNet(_LearnedAuction):
     """RegretNet, budget-feasible: buys a whole privacy budget or nothing, by lot (M = 1)."""
 
     name = "regretnet"
+    formula = (
+        "a lot over selling eb_i for p_i or nothing; a network makes p_i from all but her report"
+    )
+    reference = (
+        "Duetting et al., Optimal Auctions through Deep Learning (ICML 2019), as in FL-Market"
+    )
 
 
 class MRegretNet(_LearnedAuction):
     """M-RegretNet: sells one of M shares of a privacy budget, by lot."""
 
     name = "m-regretnet"
+    formula = "a lot over m eb_i / M for p_i(m); a network makes p_i from all but her report"
+    reference = "Zheng, Cao, Yoshikawa, Li and Yan, FL-Market (IEEE BigData 2022), section V"
 
 
 class DMRegretNet(_LearnedAuction):
     """DM-RegretNet: sells one of M shares of a privacy budget, no lot."""
 
     name = "dm-regretnet"
+    formula = "argmax over m of p_i(m) - v_i(m); a network makes p_i from all but her report"
+    reference = "Zheng, Cao, Yoshikawa, Li and Yan, FL-Market (IEEE BigData 2022), section V"

@@ -64,6 +64,8 @@ class SeqPrice:
     """
 
     name = "seq-price"
+    formula = "in turn: argmax over e of p_i(e) - v_i(e), p_i(eb) <= the money left, p_i learned"
+    reference = "flmarket_sim (docs/seq-price.md)"
     guarantees = {"truthful": "any", "individually_rational": "any", "budget_feasible": "any"}
 
     def __init__(

@@ -37,6 +37,10 @@ class ContractMenu(SellsFromMenus):
     """
 
     name = "contract-menu"
+    formula = "R_K = t_K h(e_K), R_k = R_(k+1) + t_k (h(e_k) - h(e_(k+1)))"
+    reference = (
+        "Bolton and Dewatripont, Contract Theory (2005); Kang, Xiong, Niyato, Xie and Zhang (2019)"
+    )
     guarantees = {"truthful": "any", "individually_rational": "any", "budget_feasible": "any"}
     certified = ("data_size",)
 

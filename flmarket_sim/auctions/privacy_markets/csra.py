@@ -33,6 +33,10 @@ class Csra:
     """
 
     name = "csra"
+    formula = (
+        "the largest k with (b_(k+1) / q_(k+1)) sum_(i<=k) q_i <= B; pay q_i b_(k+1) / q_(k+1)"
+    )
+    reference = "CSRA (IEEE Transactions on Information Forensics and Security, 2024)"
     guarantees = {"truthful": "none", "individually_rational": "any", "budget_feasible": "any"}
     claims = {"truthful": "single-minded", "individually_rational": "any"}
 

@@ -31,6 +31,8 @@ class FMore(RanksByValue):
     """
 
     name = "fmore"
+    formula = "the K highest s(q_i) - ask_i; pay ask_i, or s(q_i) - score_(K+1)"
+    reference = "Zeng, Zhang, Wang and Chu, FMore (ICDCS 2020)"
     guarantees = {"truthful": "none", "individually_rational": "any", "budget_feasible": "any"}
     claims = {"truthful": "single-minded", "individually_rational": "any"}
 

@@ -20,6 +20,8 @@ class MfgPricing:
     """
 
     name = "mfg-pricing"
+    formula = "sell eb_i; pay B eb_i / sum of eb"
+    reference = "Sun, Li, Chen, Meng and Guo, Privacy as Commodity (arXiv 2603.28329, 2026)"
     guarantees = {
         "truthful": "single-minded",
         "individually_rational": "none",

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import copy
-from math import comb
 from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from flmarket_sim.aggregation.error_bound import error_bound_in
 from flmarket_sim.aggregation.market_error import MarketError, coordinate_error
 from flmarket_sim.aggregation.opt_aggr import OptAggr
-from flmarket_sim.aggregation.rule import weights_in
 from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
+from flmarket_sim.contribution.coalition_worth import AT_ONCE, coalition_worth, worst_alone
+from flmarket_sim.contribution.money_shares import positive_shares
+from flmarket_sim.contribution.shapley_values import (
+    added_in_order,
+    all_coalitions,
+    exact_values,
+    prefixes,
+)
 from flmarket_sim.owners.bids import BidBatch
 
-Bools = NDArray[np.bool_]
 LOSSES = 1e-70, 1e70  # errors of coalitions are computed for losses between these
-AT_ONCE = 200_000  # numbers of one array of coalitions
 
 
 class ShapleyPay:
@@ -39,6 +42,10 @@ class ShapleyPay:
     """
 
     name = "shapley-pay"
+    formula = "sell eb_i; pay B phi_i+ / sum of phi+, phi the Shapley values of - ERR"
+    reference = (
+        "Shapley (1953); Song, Tong and Wei, Profit Allocation for Federated Learning (2019)"
+    )
     guarantees = {"truthful": "none", "individually_rational": "none", "budget_feasible": "any"}
 
     def __init__(
@@ -71,62 +78,17 @@ class ShapleyPay:
                 if lots is None
                 else self._sampled(loss, size, lots[rows].argsort(axis=2))
             )
-            share[rows] = _shares(value)
+            share[rows] = positive_shares(value)
         return Outcome(np.array(bids.privacy_budget), share * budget[:, None])
 
     def _exact(self, loss: Floats, size: Floats) -> Floats:
-        """(K, n) sums over coalitions without i of what she adds, each with its chance."""
-        n = loss.shape[1]
-        numbers = np.arange(2**n)
-        member = (numbers[:, None] >> np.arange(n)) & 1 == 1
-        worth = self._worth(loss, size, np.broadcast_to(member, (len(loss), *member.shape)))
-        others = member.sum(axis=1)
-        value = np.empty(loss.shape)
-        for i in range(n):
-            without = numbers[~member[:, i]]
-            chance = np.array([1.0 / (n * comb(n - 1, int(m))) for m in others[without]])
-            value[:, i] = (worth[:, without + (1 << i)] - worth[:, without]) @ chance
-        return value
+        """(K, n) the values of markets with few owners."""
+        member = all_coalitions(loss.shape[1])
+        every = np.broadcast_to(member, (len(loss), *member.shape))
+        return exact_values(coalition_worth(OptAggr(), self.error, loss, size, every), member)
 
     def _sampled(self, loss: Floats, size: Floats, order: NDArray[np.int64]) -> Floats:
         """(K, n) means over orders (K, P, n) of what each owner adds to those before her."""
-        markets, orders, n = order.shape
-        place = order.argsort(axis=2)  # of each owner
-        prefix = place[:, :, None, :] <= np.arange(n)[:, None]
-        worth = self._worth(loss, size, prefix.reshape(markets, orders * n, n))
-        worth = worth.reshape(markets, orders, n)
-        nobody = self._worst(loss, size)[:, None, None]
-        before = np.concatenate([np.broadcast_to(nobody, (markets, orders, 1)), worth], axis=2)
-        added = np.take_along_axis(np.diff(before, axis=2), place, axis=2)
-        return np.asarray(added.mean(axis=1))
-
-    def _worth(self, loss: Floats, size: Floats, member: Bools) -> Floats:
-        """(K, S) minus the errors of S coalitions (K, S, n)."""
-        markets, count, n = member.shape
-        total, flat = np.empty(markets * count), member.reshape(-1, n)
-        at_once = max(1, AT_ONCE // n)
-        for first in range(0, len(flat), at_once):
-            rows = slice(first, first + at_once)
-            market = np.arange(markets * count)[rows] // count
-            sold, sizes = np.where(flat[rows], loss[market], 0.0), size[market]
-            weights = weights_in(OptAggr(), sold, sizes, self.error)
-            total[rows] = error_bound_in(self.error, weights, sold, sizes).total
-        nobody = ~member.any(axis=2)
-        worst = self._worst(loss, size)[:, None] if nobody.any() else 0.0
-        return np.where(nobody, worst, -total.reshape(markets, count))
-
-    def _worst(self, loss: Floats, size: Floats) -> Floats:
-        """(K,) what the worst coalition of one owner is worth."""
-        markets, n = loss.shape
-        alone = np.broadcast_to(np.eye(n, dtype=bool), (markets, n, n))
-        return np.asarray(self._worth(loss, size, alone).min(axis=1))
-
-
-def _shares(value: Floats) -> Floats:
-    """(K, n) what each owner gets of the money: her positive value, or alike if there is none."""
-    positive = np.maximum(value, 0.0)
-    _, size = np.frexp(positive.max(axis=1))
-    positive = np.ldexp(positive, -size[:, None])
-    total = positive.sum(axis=1, keepdims=True)
-    some = total > 0
-    return np.asarray(np.where(some, positive / np.where(some, total, 1.0), 1.0 / value.shape[1]))
+        worth = coalition_worth(OptAggr(), self.error, loss, size, prefixes(order))
+        nobody = worst_alone(OptAggr(), self.error, loss, size)
+        return np.asarray(added_in_order(worth, nobody, order).mean(axis=1))

@@ -28,6 +28,8 @@ class Stackelberg:
     """
 
     name = "stackelberg"
+    formula = "e_i(p) = argmax of p d_i e - v_i(e); the largest p with sum of p d_i e_i(p) <= B"
+    reference = "the leader's price of Stackelberg games, as in QI-DPFL (2024)"
     guarantees = TRUTHFUL_FOR_STEPS
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:

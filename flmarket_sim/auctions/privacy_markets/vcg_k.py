@@ -29,6 +29,8 @@ class VcgK:
     """
 
     name = "vcg-k"
+    formula = "the largest k with k v_(k+1) / (n - k) <= B; sell 1 / (n - k), pay v_(k+1) / (n - k)"
+    reference = "Sun, Li, Chen, Meng and Guo, Privacy as Commodity (arXiv 2603.28329, 2026)"
     guarantees = {"truthful": "none", "individually_rational": "none", "budget_feasible": "any"}
 
     def __init__(self, loss: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0) -> None:

@@ -56,6 +56,12 @@ class VirtualCost(SellsFromMenus):
     """
 
     name = "virtual-cost"
+    formula = (
+        "min ERR(e) + mu sum psi(t_i) h_i(e_i); pay t h_i(e_i(t)) + integral of h_i(e_i(z)) dz"
+    )
+    reference = (
+        "Fallah, Makhdoumi, Malekian and Ozdaglar (2022); Anjarlekar, Etesami and Srikant (2023)"
+    )
     guarantees = {"truthful": "any", "individually_rational": "any", "budget_feasible": "any"}
     certified = ("data_size",)
 

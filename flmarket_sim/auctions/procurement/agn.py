@@ -38,6 +38,10 @@ class Agn(RanksByValue):
     """
 
     name = "agn"
+    formula = (
+        "sell ln(e - x_i / r) of eb_i; pay v_i (r e ln(e - x_i / r) - r (e - 1) + x_i); largest r"
+    )
+    reference = "Anari, Goel and Nikzad, Mechanism Design for Crowdsourcing (FOCS 2014)"
     guarantees = {"truthful": "none", "individually_rational": "none", "budget_feasible": "any"}
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:

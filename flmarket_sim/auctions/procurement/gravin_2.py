@@ -43,6 +43,8 @@ class Gravin2(RanksByValue):
     """
 
     name = "gravin-2"
+    formula = "first p or p (1 - U), second max(0, q - U p) or min(p, q + U p), by a fair coin"
+    reference = "Gravin, Jin, Lu and Zhang, Optimal Budget-Feasible Mechanisms (2020)"
     guarantees = {"truthful": "none", "individually_rational": "any", "budget_feasible": "any"}
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:

@@ -37,6 +37,8 @@ class Gravin3(RanksByValue):
     """
 
     name = "gravin-3"
+    formula = "pay v_i p to the more valuable of {i*} and S - i*, v_i (B - M p) / m to the other"
+    reference = "Gravin, Jin, Lu and Zhang, Optimal Budget-Feasible Mechanisms (2020)"
     guarantees = {"truthful": "none", "individually_rational": "any", "budget_feasible": "any"}
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:

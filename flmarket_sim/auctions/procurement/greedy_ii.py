@@ -26,6 +26,8 @@ class GreedyII(RanksByValue):
     """
 
     name = "greedy-ii"
+    formula = "p2 with the chance f, p1 otherwise: max (1 - f) u(p1) + f u(p2) within B"
+    reference = "Rubinstein and Zhao, Beyond Worst Case Analysis of Budget Feasible Mechanisms"
     guarantees = {"truthful": "none", "individually_rational": "any", "budget_feasible": "any"}
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:

@@ -39,6 +39,8 @@ class RandomSample(RanksByValue):
     """
 
     name = "random-sample"
+    formula = "two random halves; each gets the best (p1, p2, f) of the other half and B / 2"
+    reference = "Rubinstein and Zhao, Beyond Worst Case Analysis of Budget Feasible Mechanisms"
     guarantees = TRUTHFUL_FOR_STEPS
 
     def __init__(self, value: str = RECORDS_LOSS, purse: Purse = "halves") -> None:

@@ -18,7 +18,7 @@ from flmarket_sim.eventlog.summary import (
     warnings_of,
     yardsticks_of,
 )
-from flmarket_sim.report.html import run_accuracy, run_owners, run_timeline
+from flmarket_sim.report.html import run_accuracy, run_cheats, run_owners, run_timeline
 from flmarket_sim.report.html.parts import (
     ROWS,
     Chart,
@@ -62,6 +62,7 @@ def read(path: Path) -> Source:
     rounds = read_events(path, "round").to_pylist()
     notices = [*_unfinished(info, len(rounds)), *map("Warning: {}".format, warnings_of(info))]
     lies_charts, lies_tables = run_owners.lies(path) if rounds else ([], [])
+    cheats_charts, cheats_tables = run_cheats.cheats(path, scenario) if rounds else ([], [])
     timeline = [run_timeline.chart(path, rounds)] if rounds else []
     return Source(
         label=path.resolve().name,
@@ -75,11 +76,12 @@ def read(path: Path) -> Source:
             *run_owners.sales(path, scenario),
             *run_owners.privacy(path, scenario),
             *lies_charts,
+            *cheats_charts,
             *timeline,
         ]
         if rounds
         else [],
-        tables=[_means(rounds), *lies_tables, _rounds(rounds)] if rounds else [],
+        tables=[_means(rounds), *lies_tables, *cheats_tables, _rounds(rounds)] if rounds else [],
         measures={name: _over_rounds(rounds, of) for name, of in MEASURES.items()}
         | {LAST_ACCURACY: _last_accuracy(rounds)},
         settings=flattened(scenario),
@@ -286,7 +288,8 @@ def _units(rounds: list[Row], of: Callable[[Row], float | None]) -> dict[tuple[A
 def _world(info: Row) -> str:
     """The settings that decide owners, bidders, budgets, delays and noise; not the policies."""
     scenario = info["scenario"]
-    owners = {key: value for key, value in scenario["owners"].items() if key != "behaviours"}
+    policies = ("behaviours", "cheats")
+    owners = {key: value for key, value in scenario["owners"].items() if key not in policies}
     budgets = [
         (buyer["name"], buyer.get("budget") or scenario["budget"]) for buyer in scenario["buyers"]
     ]

@@ -48,6 +48,8 @@ COMMANDS = {  # in order of use; name: (where it is defined, what `flmarket --he
     "train": ("train:train", "Train a learned auction."),
     "sweep": ("sweep:sweep", "Run a scenario over axes and seeds."),
     "study": ("study:study", "Answer the question in the [study] table of a scenario."),
+    "league": ("league:app", "Play every mechanism on the same markets, under the same attack."),
+    "flower": ("flower:app", "Hold a market with real federated clients, through Flower."),
     "privacy": ("privacy:app", "Audit the noise, or show the privacy ledger of a run."),
     "reproduce": ("reproduce:reproduce", "Reproduce the figures and tables of the paper."),
     "cite": ("cite:cite", "Print how to cite flmarket, the paper, and a run."),
@@ -70,6 +72,8 @@ class LazyCommands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         chosen.reset()
         new_command()
+        if any("\0" in argument for argument in args):  # no file and no name can have it
+            raise InputError("an argument has a null byte, which no name of a file can have")
         with hints():
             return super().parse_args(ctx, args)
 

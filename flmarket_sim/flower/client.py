@@ -1,0 +1,83 @@
+"""The client's side as a ClientApp of Flower: `app = client_app(owner)`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from flmarket_sim.errors import FlmarketError
+from flmarket_sim.flower.client_market import ClientMarket
+from flmarket_sim.flower.library import flower
+from flmarket_sim.flower.messages import (
+    RECORD,
+    BidReply,
+    BidRequest,
+    Choice,
+    Hello,
+    OfferRequest,
+    SaleReply,
+    SaleRequest,
+    Settlement,
+    Wire,
+)
+from flmarket_sim.flower.owner import Owner
+
+MakesOwner = Callable[[Any], Owner]
+Asked = TypeVar("Asked", bound=Wire)
+
+
+def client_app(owner: MakesOwner) -> Any:
+    """A ClientApp for the owner whom `owner(context)` makes; `context.node_config` has the
+    settings of her SuperNode."""
+    markets: dict[int, ClientMarket] = {}
+
+    def market(context: Any) -> ClientMarket:
+        if context.node_id not in markets:
+            markets[context.node_id] = ClientMarket(owner(context))
+        return markets[context.node_id]
+
+    return market_app(market)
+
+
+def market_app(market: Callable[[Any], ClientMarket]) -> Any:
+    """A ClientApp that hands each message to the market of the owner behind a context."""
+    app = flower("flwr.clientapp").ClientApp()
+    nothing = Choice(privacy_loss=0.0, payment=0.0, records=1.0)
+    declined = SaleReply(accepted=False, delivered=False)
+    app.query("hello")(partial(_answer, market, Hello, ClientMarket.hello, None))
+    app.query("bid")(partial(_answer, market, BidRequest, ClientMarket.bid, BidReply()))
+    app.query("offer")(partial(_answer, market, OfferRequest, ClientMarket.choose, nothing))
+    app.train("sell")(partial(_answer, market, SaleRequest, ClientMarket.sell, declined))
+    app.query("settle")(partial(_answer, market, Settlement, ClientMarket.settle, None))
+    return app
+
+
+def _answer(
+    market: Callable[[Any], ClientMarket],
+    kind: type[Asked],
+    answer: Callable[[ClientMarket, Asked], Wire],
+    refusal: Wire | None,
+    message: Any,
+    context: Any,
+) -> Any:
+    """Answers a message of Flower. What is wrong with it goes to the owner; the broker gets a
+    refusal, which does not say why."""
+    try:
+        plain = dict(message.content.config_records.get(RECORD, {}))
+        one = market(context)
+        with one.lock, one.timed():
+            reply = answer(one, kind.of(plain))
+    except FlmarketError as error:
+        print(f"flmarket: {kind.type} is refused: {error}", file=sys.stderr, flush=True)
+        if refusal is None:
+            raise
+        reply = refusal
+    return flower().Message(content_of(reply), reply_to=message)
+
+
+def content_of(record: Wire) -> Any:
+    """The content of a message of Flower with this record."""
+    app = flower()
+    return app.RecordDict({RECORD: app.ConfigRecord(record.plain())})

@@ -1,0 +1,259 @@
+"""What an owner answers to each message of the broker. Her ledger decides what may leave her."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from flmarket_sim.eventlog.schema import DecisionReason, DropoutReason, DropoutStage
+from flmarket_sim.flower.menus import offer_of
+from flmarket_sim.flower.messages import (
+    Asking,
+    BidReply,
+    BidRequest,
+    Choice,
+    Hello,
+    MessageError,
+    OfferRequest,
+    Present,
+    Receipt,
+    SaleReply,
+    SaleRequest,
+    Settlement,
+    Terms,
+    Wire,
+    packed,
+    unpacked,
+)
+from flmarket_sim.flower.own_ledger import Key, OwnLedger
+from flmarket_sim.flower.owner import Owner
+from flmarket_sim.market.ledger import WITHIN
+from flmarket_sim.market.messages import ReportColumns
+from flmarket_sim.perturbation.perturbation import delta_of
+
+
+class Chance(Protocol):
+    """Whether an owner is away in a round, and whether she drops out after she accepted."""
+
+    def away(self, key: Key) -> bool: ...
+
+    def drops_out(self, key: Key) -> bool: ...
+
+
+class ClientMarket:
+    """One owner in the market: each method answers one kind of message.
+
+    `chance` says when an owner whom a scenario has drawn is away or drops out; None for real ones.
+    """
+
+    def __init__(self, owner: Owner, chance: Chance | None = None) -> None:
+        self.owner, self.chance = owner, chance
+        self.lock = threading.Lock()  # Flower may answer several messages at once
+        self.seconds_in_market = self.seconds_in_model = 0.0
+        self.ledger = OwnLedger(Path(owner.folder), owner.lifetime_budget)
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Adds what the block takes to `seconds_in_market`, but for the work of her model, which
+        `seconds_in_model` has."""
+        began, in_model = time.thread_time(), self.seconds_in_model
+        try:
+            yield
+        finally:
+            whole = time.thread_time() - began
+            self.seconds_in_market += whole - (self.seconds_in_model - in_model)
+
+    def hello(self, request: Hello) -> Present:
+        """Who she is."""
+        return Present(name=self.owner.name, number=self.owner.number)
+
+    def bid(self, request: BidRequest) -> BidReply:
+        """Her bid, or none; she first books the payments that the message brings."""
+        self._book(request)
+        key, text = _key(request), _digest(request)
+        if (known := self.ledger.reply(key, request.type, text)) is not None:
+            return BidReply.of(known)
+        self.owner.perturbation(request.terms)  # refuses terms under which she could not sell
+        away = self.chance is not None and self.chance.away(key)
+        left = self.ledger.remaining()
+        columns = None if away else self.owner.report(request.terms, left)
+        reply = BidReply()
+        if columns is not None:
+            reply = BidReply(
+                values=columns.values[0].tolist(),
+                privacy_budget=float(columns.privacy_budget[0]),
+                data_size=self.owner.size,
+            )
+        self.ledger.keep(key, request.type, text, reply.plain())
+        self.ledger.log(key, "announcement", False, {"budget": request.budget})
+        if columns is None:
+            reason = DropoutReason.AWAY if away else DropoutReason.LIFETIME_BUDGET
+            self._log_dropout(key, DropoutStage.BID, reason)
+        else:
+            self.ledger.log(key, "bid", True, self._bid_cells(columns))
+        return reply
+
+    def choose(self, request: OfferRequest) -> Choice:
+        """What she takes from a menu: a promise, which `sell` keeps."""
+        key, text = _key(request), _digest(request)
+        if (known := self.ledger.reply(key, request.type, text)) is not None:
+            return Choice.of(known)
+        bid = self._bid_of(key, request.terms)
+        menu = {
+            "money": request.money,
+            "privacy_losses": request.privacy_losses,
+            "payments": request.payments,
+        }
+        self.ledger.log(key, "offer", False, menu)
+        loss, payment, records = self.owner.favourite(request.terms, bid, offer_of(request))
+        records = min(max(records, 1.0), float(self.owner.size))
+        reason = DecisionReason.NOTHING_ON_THE_MENU
+        if loss > 0.0:
+            reason = self._judged(key, request.terms, bid, loss, payment, records)
+            value = self.owner.value(loss, records)
+            self._log_decision(key, reason, value)
+        else:
+            self._log_decision(key, reason, 0.0)
+        taken = reason is DecisionReason.ACCEPTED
+        reply = Choice(
+            privacy_loss=loss if taken else 0.0, payment=payment if taken else 0.0, records=records
+        )
+        self.ledger.keep(key, request.type, text, reply.plain())
+        return reply
+
+    def sell(self, request: SaleRequest) -> SaleReply:
+        """Accepts or declines; who accepts computes her gradient, perturbs it and sends it."""
+        key, text = _key(request), _digest(request)
+        if (known := self.ledger.reply(key, request.type, text)) is not None:
+            return SaleReply.of(known)
+        terms, loss, payment = request.terms, request.privacy_loss, request.payment
+        bid = self._bid_of(key, terms)
+        if terms.in_turn:
+            self._promised(key, loss, payment)
+        else:
+            self.ledger.log(key, "allocation", False, {"privacy_loss": loss, "payment": payment})
+        reason = self._judged(key, terms, bid, loss, payment, request.records)
+        if not terms.in_turn:
+            self._log_decision(key, reason, self.owner.value(loss, request.records))
+        if reason is not DecisionReason.ACCEPTED:
+            reply = SaleReply(accepted=False, delivered=False)
+            self.ledger.keep(key, request.type, text, reply.plain())
+            return reply
+        if self.chance is not None and self.chance.drops_out(key):
+            self.ledger.release(key)
+            self._log_dropout(key, DropoutStage.GRADIENT, DropoutReason.DROPPED_OUT)
+            reply = SaleReply(accepted=True, delivered=False)
+            self.ledger.keep(key, request.type, text, reply.plain())
+            return reply
+        try:
+            reply, cells = self._deliver(request)
+        except BaseException:
+            self.ledger.release(key)
+            raise
+        self.ledger.sell(key, request.type, text, reply.plain())
+        self.ledger.log(key, "model", False, {"bytes": len(request.parameters or b"")})
+        self.ledger.log(key, "gradient", True, cells)
+        return reply
+
+    def settle(self, request: Settlement) -> Receipt:
+        """Books the last payments of a run."""
+        self._book(request)
+        return Receipt()
+
+    def _deliver(self, request: SaleRequest) -> tuple[SaleReply, dict[str, Any]]:
+        """Her gradient, and what her own view has of it."""
+        perturbation = self.owner.perturbation(request.terms)
+        cells: dict[str, Any] = {
+            "privacy_loss": request.privacy_loss,
+            "records": request.records,
+            "bytes": 0,
+            "delta": delta_of(perturbation),
+        }
+        if request.parameters is None:
+            return SaleReply(accepted=True, delivered=True), cells
+        key, streams, owner = (request.round, request.buyer), self.owner.streams(), self.owner
+        began, parameters = time.thread_time(), unpacked(request.parameters)
+        raw = owner.update(request.terms, parameters, request.records, streams, key)
+        self.seconds_in_model += time.thread_time() - began
+        loss = request.privacy_loss
+        gradient, release = owner.perturbed(request.terms, raw, loss, streams, key)
+        norm = float(release.norms[0])
+        known = {"norm": norm, "clipped": norm > request.terms.clip} if np.isfinite(norm) else {}
+        cells |= {"bytes": 8 * len(gradient), "finite": bool(release.finite[0])} | known
+        return SaleReply(accepted=True, delivered=True, gradient=packed(gradient)), cells
+
+    def _judged(
+        self, key: Key, terms: Terms, bid: ReportColumns, loss: float, payment: float, size: float
+    ) -> DecisionReason:
+        """Whether she sells this, with a promise in her ledger if she does."""
+        if loss > float(bid.privacy_budget[0]) * WITHIN or size > self.owner.size:
+            raise MessageError("the broker asks for more than her bid offers")
+        if not self.owner.agrees(loss, size, payment):
+            return DecisionReason.BELOW_COST
+        delta = delta_of(self.owner.perturbation(terms))
+        if not self.ledger.reserve(key, loss, payment, delta):
+            return DecisionReason.LIFETIME_BUDGET
+        return DecisionReason.ACCEPTED
+
+    def _bid_of(self, key: Key, terms: Terms) -> ReportColumns:
+        """Her bid of the round; who has not bid sells nothing, under no terms but hers."""
+        kept = self.ledger.answered(key, BidRequest.type)
+        bid = None if kept is None else BidReply.of(kept)
+        if bid is None or bid.privacy_budget is None:
+            raise MessageError(f"she has not bid in round {key.round}, so there is nothing to sell")
+        report = self.owner.report(terms, bid.privacy_budget)
+        assert report is not None
+        return report._replace(privacy_budget=np.array([bid.privacy_budget]))
+
+    def _promised(self, key: Key, loss: float, payment: float) -> None:
+        kept = self.ledger.answered(key, OfferRequest.type)
+        choice = None if kept is None else Choice.of(kept)
+        if choice is None or (choice.privacy_loss, choice.payment) != (loss, payment):
+            raise MessageError("the broker asks for another sale than she took from her menu")
+
+    def _book(self, message: BidRequest | Settlement) -> None:
+        paid = zip(message.paid_buyers, message.paid_rounds, message.paid, strict=True)
+        for buyer, number, amount in paid:
+            key = Key(message.run, buyer, number)
+            if self.ledger.earn(key, amount):
+                self.ledger.log(key, "payment", False, {"amount": amount})
+
+    def _bid_cells(self, columns: ReportColumns) -> dict[str, Any]:
+        return {
+            "family": self.owner.family,
+            "rate": self.owner.rate,
+            "privacy_budget": float(columns.privacy_budget[0]),
+            "data_size": self.owner.size,
+            "value": float(columns.values[0, -1]),
+            "values": columns.values[0].tolist(),
+        }
+
+    def _log_decision(self, key: Key, reason: DecisionReason, value: float) -> None:
+        accepted = reason is DecisionReason.ACCEPTED
+        cells = {"accepted": accepted, "reason": int(reason), "value": value}
+        self.ledger.log(key, "decision", True, cells)
+
+    def _log_dropout(self, key: Key, stage: DropoutStage, reason: DropoutReason) -> None:
+        self.ledger.log(key, "dropout", True, {"stage": int(stage), "reason": int(reason)})
+
+
+def _key(request: Asking) -> Key:
+    return Key(request.run, request.buyer, request.round)
+
+
+def _digest(request: Wire) -> str:
+    """What makes a request the same one: everything but the payments that come with it."""
+    plain = {k: v for k, v in request.plain().items() if not k.startswith("paid")}
+    parts = [
+        f"{key}={value.hex() if isinstance(value, bytes) else json.dumps(value)}"
+        for key, value in sorted(plain.items())
+    ]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,205 @@
+"""An owner's ledger keeps her privacy, whatever a server says."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.flower.client_market import ClientMarket
+from flmarket_sim.flower.messages import (
+    BidRequest,
+    MessageError,
+    Named,
+    SaleRequest,
+    Settlement,
+    Terms,
+    packed,
+)
+from flmarket_sim.flower.own_ledger import Key, OwnLedger
+from flmarket_sim.flower.owner import Owner
+
+TERMS = Terms(
+    levels=4,
+    clip=1.0,
+    perturbation=Named(name="laplace"),
+    model=Named(name="logistic"),
+    features=3,
+    classes=2,
+    learning={"update": "gradient"},
+    auction=Named(name="all-in-critical"),
+    in_turn=False,
+)
+X, Y = np.linspace(0.0, 1.0, 30).reshape(10, 3), np.arange(10) % 2
+
+
+def owner(folder, **changes):
+    return Owner(**{"name": "ann", "x": X, "y": Y, "folder": folder, **changes})
+
+
+def bid(round_=0, terms=TERMS, **changes):
+    request = {"run": "r", "buyer": 0, "round": round_, "budget": 1.0, "terms": terms}
+    return BidRequest(**{**request, **changes})
+
+
+def sale(round_=0, loss=1.0, **changes):
+    request = {
+        "run": "r", "buyer": 0, "round": round_, "terms": TERMS, "privacy_loss": loss,
+        "payment": 100.0, "records": 10, "parameters": packed(np.zeros(8)),
+    }  # fmt: skip
+    return SaleRequest(**{**request, **changes})
+
+
+def sold(market):
+    return market.ledger.totals().privacy_sold
+
+
+def test_nothing_is_sold_beyond_the_lifetime_budget_whatever_the_server_says(tmp_path):
+    market = ClientMarket(owner(tmp_path, lifetime_budget=2.5))
+    budgets = []
+    for number in range(5):  # another run and another restart each time
+        market = ClientMarket(owner(tmp_path, lifetime_budget=2.5))
+        reply = market.bid(bid(number, run=f"run-{number}"))
+        if reply.privacy_budget is None:
+            with pytest.raises(MessageError, match="has not bid"):
+                market.sell(sale(number, 0.1, run=f"run-{number}"))
+            continue
+        budgets.append(reply.privacy_budget)
+        answer = market.sell(sale(number, reply.privacy_budget, run=f"run-{number}"))
+        assert answer.accepted and answer.gradient is not None
+    assert budgets == [1.0, 1.0, 0.5]
+    assert sold(market) == 2.5
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(["reserve", "sell", "release", "restart"]),
+            st.integers(0, 3),
+            st.floats(0.1, 2.0),
+        ),
+        max_size=25,
+    )
+)
+def test_the_ledger_is_that_of_a_list_of_sales(tmp_path_factory, steps):
+    """The slow way: a dictionary of open promises and a dictionary of sales, added up each time."""
+    folder = tmp_path_factory.mktemp("ledger")
+    ledger, promises, sales = OwnLedger(folder, 3.0), {}, {}
+    for what, number, loss in steps:
+        key = Key("r", 0, number)
+        if what == "restart":
+            ledger.close()
+            ledger = OwnLedger(folder, 3.0)
+        elif what == "release":
+            ledger.release(key)
+            promises.pop(number, None)
+        elif what == "reserve":
+            others = {**{n: e for n, e in promises.items() if n != number}, **sales}
+            fits = number not in sales and sum(others.values()) + loss <= 3.0
+            assert ledger.reserve(key, loss, 1.0, 0.0) == fits
+            if number not in sales:
+                promises.pop(number, None)
+            if fits:
+                promises[number] = loss
+        elif number in promises:
+            ledger.sell(key, "train.sell", "same", {})
+            sales[number] = promises.pop(number)
+        else:
+            with pytest.raises(FlmarketError, match="no promise"):
+                ledger.sell(key, "train.sell", "same", {})
+        assert ledger.totals().privacy_sold == pytest.approx(sum(sales.values()))
+        assert ledger.remaining() == pytest.approx(
+            3.0 - sum(sales.values()) - sum(promises.values())
+        )
+    ledger.close()
+
+
+def test_who_asks_again_gets_the_same_gradient_and_it_is_sold_once(tmp_path):
+    market = ClientMarket(owner(tmp_path))
+    market.bid(bid())
+    first = market.sell(sale())
+    again = ClientMarket(owner(tmp_path)).sell(sale())
+    assert first == again and first.gradient is not None
+    assert sold(market) == 1.0
+
+
+def test_one_round_has_one_sale(tmp_path):
+    market = ClientMarket(owner(tmp_path))
+    market.bid(bid())
+    market.sell(sale(loss=0.5))
+    with pytest.raises(FlmarketError, match="asked before, with other numbers"):
+        market.sell(sale(loss=0.4))
+    assert sold(market) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        (sale(loss=1.1), "more than her bid offers"),
+        (sale(records=11), "more than her bid offers"),
+        (sale(round_=1), "has not bid in round 1"),
+        (sale(parameters=packed(np.zeros(9))), "has 8 parameters, and the buyer's has 9"),
+        (sale(parameters=b"1234567"), "7 bytes"),
+    ],
+)
+def test_a_sale_that_is_none_is_refused_and_costs_no_privacy(tmp_path, request_, reason):
+    market = ClientMarket(owner(tmp_path))
+    market.bid(bid())
+    with pytest.raises(FlmarketError, match=reason):
+        market.sell(request_)
+    assert sold(market) == 0.0 and market.ledger.remaining() == 10.0
+
+
+def test_a_server_names_no_code_that_a_client_would_run(tmp_path):
+    market = ClientMarket(owner(tmp_path))
+    terms = TERMS.model_copy(update={"perturbation": Named(name="evil.py:Evil")})
+    with pytest.raises(MessageError, match="not one of this package"):
+        market.bid(bid(terms=terms))
+    market.bid(bid())
+    evil = TERMS.model_copy(update={"model": Named(name="evil.py:Evil")})
+    with pytest.raises(FlmarketError, match="not one of this package"):
+        market.sell(sale(terms=evil))
+    assert sold(market) == 0.0
+
+
+def test_hardened_noise_is_the_default_and_a_client_without_it_does_not_bid(tmp_path):
+    assert owner(tmp_path).noise == "hardened"
+    market = ClientMarket(owner(tmp_path))
+    market.bid(bid())
+    one = market.sell(sale()).gradient
+    other = ClientMarket(owner(tmp_path / "other"))
+    other.bid(bid())
+    assert one != other.sell(sale()).gradient
+    terms = TERMS.model_copy(update={"perturbation": Named(name="priv-unit")})
+    with pytest.raises(InputError, match="hardened noise exists for the perturbation 'laplace'"):
+        ClientMarket(owner(tmp_path / "third")).bid(bid(terms=terms))
+
+
+def test_a_payment_is_booked_once(tmp_path):
+    market = ClientMarket(owner(tmp_path))
+    for _ in range(2):
+        paid = {"paid_buyers": [0], "paid_rounds": [3], "paid": [12.5]}
+        market.settle(Settlement(run="r", **paid))
+        market.bid(bid(4, **paid))
+    assert market.ledger.totals().earned == 12.5
+
+
+def test_a_kill_between_promise_and_sale_gives_the_promise_back_in_the_next_round(tmp_path):
+    market = ClientMarket(owner(tmp_path, lifetime_budget=1.5))
+    market.bid(bid())
+    assert market.ledger.reserve(Key("r", 0, 0), 1.0, 5.0, 0.0)
+    again = ClientMarket(owner(tmp_path, lifetime_budget=1.5))
+    assert again.ledger.remaining() == 0.5
+    again.bid(bid(1))
+    assert again.ledger.remaining() == 1.5
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"rate": -1.0}, {"lifetime_budget": 0.0}, {"y": []}, {"noise": "none"}, {"name": ""}]
+)
+def test_an_owner_who_is_none_is_refused(tmp_path, wrong):
+    with pytest.raises(InputError):
+        owner(tmp_path, **wrong)

@@ -60,6 +60,7 @@ def execute(path: Path, parameters: str = "", claims: str = "") -> NotebookNode:
             book,
             kernel_name="python3",
             timeout=170,
+            startup_timeout=600,
             record_timing=False,
             resources=where,
             config=config,

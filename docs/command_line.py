@@ -18,12 +18,15 @@ EVERYWHERE = {"--help", "--quiet", "--verbose", "--no-plugins", "--json"}
 
 
 def commands(group: Any, before: str = "flmarket") -> Iterator[tuple[str, Any]]:
-    """Every command with its full name, in the order of the help; groups come apart."""
+    """Every command with its full name, in the order of the help; groups come apart,
+    and one that does something alone is a command too."""
     context = group.make_context(before, [], resilient_parsing=True)
     for name in group.list_commands(context):
         _, command, _ = group.resolve_command(context, [name])  # imports the file of the command
         if getattr(command, "hidden", False):
             continue
+        if getattr(command, "invoke_without_command", False):
+            yield f"{before} {name}", command
         if hasattr(command, "commands"):
             yield from commands(command, f"{before} {name}")
         else:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from flmarket_sim.plugins.registry import register
     from flmarket_sim.results.audit_result import audit
     from flmarket_sim.results.evaluation_result import evaluate
+    from flmarket_sim.results.league_result import league
     from flmarket_sim.results.probe_result import probe
     from flmarket_sim.results.report_page import report
     from flmarket_sim.results.study_result import study
@@ -57,6 +58,7 @@ __all__ = [
     "draw_markets",
     "draw_profiles",
     "evaluate",
+    "league",
     "load_data",
     "load_scenario",
     "load_sweep",

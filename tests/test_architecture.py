@@ -11,29 +11,33 @@ BOTTOM = {
     "callable_room",
 }  # fmt: skip
 TYPES = BOTTOM | {"plugins", "scenario", "owners"}
-POLICIES = {"auctions", "aggregation", "perturbation"}
+POLICIES = {"auctions", "aggregation", "contribution", "perturbation"}
 ALLOWED = {  # room -> rooms it may import
     **dict.fromkeys(BOTTOM, BOTTOM),
     "plugins": BOTTOM | {"plugins"},
     "scenario": TYPES | {"learning"},
     "owners": TYPES | {"learning"},
     "aggregation": TYPES | {"aggregation"},
+    "contribution": TYPES | {"aggregation", "contribution"},
     "perturbation": TYPES | {"aggregation", "learning", "perturbation"},
+    "checks": TYPES | {"perturbation", "checks"},
     "auctions": TYPES | POLICIES,
     "learning": TYPES | {"learning"},
     "privacy": TYPES | {"perturbation", "privacy"},
     "eventlog": TYPES | {"eventlog"},
-    "strategy": TYPES | POLICIES | {"learning", "strategy"},
-    "market": TYPES | POLICIES | {"learning", "privacy", "eventlog", "strategy", "market"},
-    "testing": TYPES | POLICIES | {"learning", "privacy", "strategy", "testing"},
+    "strategy": TYPES | POLICIES | {"checks", "learning", "strategy"},
+    "market": TYPES
+    | POLICIES
+    | {"checks", "learning", "privacy", "eventlog", "strategy", "market"},
+    "testing": TYPES | POLICIES | {"checks", "learning", "privacy", "strategy", "testing"},
     "training": TYPES | POLICIES | {"perturbation", "learning", "strategy", "training"},
     "experiments": TYPES | POLICIES | {"learning", "market", "studies", "experiments"},
     "sweep": TYPES | {"learning", "eventlog", "market", "experiments", "sweep"},
     "studies": TYPES
     | POLICIES
     | {
-        "perturbation", "privacy", "learning", "eventlog", "strategy", "market", "testing",
-        "training", "experiments", "studies",
+        "checks", "perturbation", "privacy", "learning", "eventlog", "strategy", "market",
+        "testing", "training", "experiments", "studies",
     },
     "paper": TYPES
     | POLICIES
@@ -41,6 +45,12 @@ ALLOWED = {  # room -> rooms it may import
         "perturbation", "learning", "eventlog", "strategy", "market", "training", "experiments",
         "studies", "paper",
     },
+    "league": TYPES
+    | POLICIES
+    | {"learning", "strategy", "market", "experiments", "studies", "league"},
+    "flower": TYPES
+    | POLICIES
+    | {"learning", "privacy", "eventlog", "market", "flower"},
     "report": TYPES
     | POLICIES
     | {
@@ -54,10 +64,12 @@ ALLOWED = {  # room -> rooms it may import
     | POLICIES
     | {
         "eventlog", "strategy", "testing", "market", "experiments", "sweep", "studies",
-        "report", "results",
+        "league", "report", "results",
     },
 }  # fmt: skip
-PURE = {"auctions", "aggregation", "perturbation"}  # arrays in, arrays out
+PURE = {
+    "auctions", "aggregation", "contribution", "perturbation", "checks",
+}  # fmt: skip
 
 
 def imports(path):

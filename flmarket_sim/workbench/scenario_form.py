@@ -20,6 +20,9 @@ PLUGINS = {  # place in a scenario: kind of plug-in
     "market.delay": "delay",
     "auction": "auction",
     "aggregation": "aggregation",
+    "robust": "robust",
+    "contribution": "contribution",
+    "check": "check",
     "perturbation": "perturbation",
     "model": "model",
     "model.optimizer": "optimizer",
@@ -27,16 +30,17 @@ PLUGINS = {  # place in a scenario: kind of plug-in
     "study": "study",
 }
 LISTS = {"owners.families": "family"}
-IN_TEXT = ("buyers", "sweep", "owners.behaviours")  # lists of tables: edited as TOML
+IN_TEXT = ("buyers", "sweep", "owners.behaviours", "owners.cheats")  # lists of tables: as TOML
 ORDER = (
-    "", "owners", "market", "budget", "auction", "aggregation", "data", "model", "learning",
-    "perturbation", "privacy", "log", "study",
+    "", "owners", "market", "budget", "auction", "aggregation", "robust", "data", "model",
+    "learning", "perturbation", "privacy", "check", "contribution", "log", "study",
 )  # fmt: skip
 ABOUT = {  # what a section is for, where the schema says only what kind of table it is
     "": "What the experiment is called, and how long it lasts.",
     "auction": "How bids and money become sales and payments.",
     "data": "The records that owners have and that models learn.",
     "perturbation": "How a gradient is made private before it leaves its owner.",
+    "robust": "How messages and their weights become one gradient, also where some are false.",
     "study": "The question that `flmarket study` asks of this market, and its options.",
 }
 Field = dict[str, Any]

@@ -105,4 +105,19 @@ assert 0.2 < coordinate["rounds where it is too small"] < 0.8 and coordinate["of
 assert abs(coordinate["with the true records"] / coordinate["bound as reported"] - 1) < 0.05
 assert vector["off at most"] < 0.01
 """,
+    "6_who_cheats": """
+first = {row["after the sale"]: row for row in free}
+for name in ("nothing-but-noise", "public-direction"):
+    assert first[name]["cost_share"] == 0 and first[name]["privacy_lost"] == 0
+    for loss in LOSSES:
+        assert accused["variance", loss, name] == accused["consistency", loss, name] == 0
+for loss in LOSSES:
+    assert 0.05 < accused["peer-cosine", loss, "nothing-but-noise"] < 0.15
+    assert accused["variance", loss, "more-noise"] == 1
+    assert 0.6 < accused["consistency", loss, "stale"] < 0.72
+noise = [kept[check, "nothing-but-noise"] for check in CHECKS]
+assert noise[0] == noise[1] and 0.8 < noise[2] / noise[0] < 1
+assert kept["variance", "more-noise"] < 0 < kept["consistency", "more-noise"]
+assert 0 < kept["consistency", "stale"] < kept["variance", "stale"] / 3
+""",
 }

@@ -19,6 +19,8 @@ CHANGED = {  # other values of all parameters of each notebook
     "MARKETS, PROFILES = 3, 8",
     "4_privacy_ledgers": "ROUNDS, OWNERS, LIFETIMES = 45, 20, [4.0]",
     "5_anatomy_of_the_error_bound": "ROUNDS, FACTORS, FACTOR = 5, (0.3, 1.0), 0.3",
+    "6_who_cheats": "CHEATS, CHECKS = ['stale', 'sign-flip'], ['csra']\n"
+    "LOSSES, ROUNDS, SEED = [2.0], 5, 3",
 }
 READ = {path: notebooks.read(path) for path in notebooks.NOTEBOOKS}
 MACHINE = re.compile(
@@ -47,8 +49,8 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.undo()
 
 
-def test_there_are_five():
-    assert len(READ) == 5
+def test_there_are_six():
+    assert len(READ) == 6
 
 
 @pytest.mark.parametrize("path", READ, ids=lambda path: path.stem)

@@ -41,7 +41,7 @@ def market(command, out, **overrides):
 
 def test_every_market_of_the_page_runs(tmp_path):
     runs = [command for command in COMMANDS if command.startswith("run ")]
-    assert len(runs) == 8
+    assert len(runs) == 9
     for number, command in enumerate(runs):
         path = market(command, tmp_path / str(number), rounds=3)
         assert fm.read_events(path, "round").num_rows == 3

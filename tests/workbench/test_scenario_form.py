@@ -2,7 +2,9 @@
 
 import pytest
 
+from flmarket_sim.scenario.cheating_tables import CheckTable
 from flmarket_sim.scenario.check import check_scenario
+from flmarket_sim.scenario.contribution_table import Contribution
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.workbench.scenario_check import check_tables, check_text
 from flmarket_sim.workbench.scenario_form import IN_TEXT, plugin_options, scenario_form
@@ -28,6 +30,8 @@ def test_every_value_of_a_scenario_has_a_field():
 
 def test_the_defaults_of_the_form_are_those_of_scenarios():
     usual = Scenario().as_dict()
+    for name, table in (("contribution", Contribution()), ("check", CheckTable(name="variance"))):
+        usual[name] = table.model_dump(mode="json") | {"name": None}  # not there by default
     for path, field in fields().items():
         place = usual
         for key in path.split("."):

@@ -1,0 +1,67 @@
+"""The check of writing-a-check.md keeps its contract, and what undetectable.md says is true."""
+
+import re
+
+import numpy as np
+import pytest
+
+from docs import undetectable
+from flmarket_sim.checks.honest_payment import stake_of_any_perturbation, stake_of_caps
+from flmarket_sim.checks.undetectable import largest_distance
+from flmarket_sim.plugins.registry import checks
+from flmarket_sim.testing import check_check
+from tests.support.paths import ROOT
+
+PAGE = (ROOT / "docs/writing-a-check.md").read_text()
+
+
+def rows(path):
+    """The rows of numbers of every table of a page."""
+    text = (ROOT / path).read_text()
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    return [line for line in lines if len(line) > 3 and re.fullmatch(r"[\d.]+", line[-1])]
+
+
+def test_the_check_of_the_page_keeps_its_contract(tmp_path, monkeypatch):
+    code = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
+    (tmp_path / "page_loudest.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    check_check("page_loudest:LoudestCoordinate", ("laplace",), rounds=5)
+    check_check(f"{ROOT}/examples/loudest_coordinate.py:LoudestCoordinate", rounds=5)
+
+
+def test_the_page_has_every_check():
+    for name in checks.names():
+        assert f"| `{name}` |" in PAGE
+
+
+def test_the_tables_of_bounds_are_current():
+    text = undetectable.PAGE.read_text()
+    assert undetectable.page(text) == text, "run 'python -m docs.undetectable'"
+    assert text.count("<!-- made by") == len(undetectable.TABLES) == text.count("| 0.1 |")
+
+
+def test_the_cross_of_the_two_bounds_is_where_the_page_says():
+    for loss, delta in ((0.5, 0.0), (2.0, 0.01)):
+        level = (1 - delta) / (np.exp(loss) + 1)
+        assert np.exp(loss) * level + delta - level == pytest.approx(largest_distance(loss, delta))
+
+
+def test_at_small_losses_the_stake_is_two_units_of_value_and_at_large_ones_a_small_cheat_is_best():
+    assert 0.001 * stake_of_any_perturbation(0.001) == pytest.approx(2.0, rel=1e-3)
+    assert stake_of_caps(8.0, 650) > 1.2 * stake_of_any_perturbation(8.0)
+
+
+def test_the_measured_detector_is_within_two_points_of_the_bound():
+    found = rows("benchmarks/detector_power.md")
+    assert {row[0] for row in found} == {"priv-unit", "laplace"} and len(found) >= 16
+    for row in found:
+        cheats, best, most = map(float, row[5:8])
+        assert abs(cheats - best) <= 2.0 and best <= most + 0.01
+
+
+def test_no_check_was_measured_above_its_share():
+    found = rows("benchmarks/check_levels.md")
+    assert found
+    for row in found:
+        assert all(float(share) <= 5.0 for share in row[2:])

@@ -156,7 +156,7 @@ class Cheating:
             "privacy_loss", "gain", "check", "privacy loss that is for sale",
             "gain of the best cheat / pay for honesty", panel="auction", log_x=True,
         )  # fmt: skip
-        shown = ("auction", "check", "privacy_loss", "cheat", "gain", "caught", "false_accused")
+        shown = ("auction", "check", "privacy_loss", "gain", "cheat", "caught", "false_accused")
         sentences = [_sentence(name, best) for name in self.checks]
         return Finding(rows, plot, sentences, best, OVER_RUNS, shown, best)
 

@@ -226,7 +226,30 @@ def published_regret(rows):
         yield f"{name}: " + ", ".join(f"{r['measured_by']} {r['gain_over_cost']:.3f}" for r in own)
 
 
+def cheating(rows):
+    for check in values_of(rows, "check"):
+        honest, cells, most = 0, 0, None
+        for auction in values_of(rows, "auction"):
+            for loss in values_of(of(rows, auction=auction, check=check), "privacy_loss"):
+                best = None
+                for row in of(rows, auction=auction, check=check, privacy_loss=loss):
+                    if best is None or row["gain"] > best["gain"]:
+                        best = row
+                cells += 1
+                if best["cheat"] == "honest":
+                    honest += 1
+                elif most is None or best["gain"] > most:
+                    most = best["gain"]
+        gains = (
+            ""
+            if most is None
+            else (f"; elsewhere the best cheat gains up to {100 * most:.0f}% of the pay")
+        )
+        yield f"{check}: honesty is the best response in {honest} of {cells} cells{gains}"
+
+
 AGAIN = {
+    "cheating": cheating,
     "misreport-gain": misreport_gain,
     "rest-point": rest_point,
     "strategic-share": strategic_share,

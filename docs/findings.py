@@ -60,6 +60,7 @@ STUDIES: dict[str, tuple[str, bool]] = {
     "second-best": ("second-best", False),
     "second-best-noniid": ("second-best-noniid", False),
     "cheating": ("cheating", False),
+    "detection": ("detection", False),
     "poisoned-markets": ("poisoned-markets", False),
 }
 # The columns of wide tables that the page has; the study's own files have all of them.

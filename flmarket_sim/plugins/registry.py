@@ -203,6 +203,7 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "second-best": "studies.near_the_floor:NearTheFloor",
         "bargains": "studies.bargains:Bargains",
         "cheating": "studies.cheating:Cheating",
+        "detection": "studies.detection:Detection",
         "league": "league.league_study:League",
         "error-by-budget": "paper.error_by_budget:ErrorByBudget",
         "accuracy": "paper.accuracy:Accuracy",

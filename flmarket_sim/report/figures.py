@@ -12,6 +12,7 @@ import numpy as np
 from flmarket_sim.errors import InputError
 from flmarket_sim.report.figure_style import SCREEN, FigureStyle
 from flmarket_sim.studies.accuracy_references import CONSTANT, CONSTANT_GUESS, WITHOUT_NOISE
+from flmarket_sim.studies.detection import BEST_TEST
 from flmarket_sim.studies.study import Plot
 
 COLOURS = (  # Okabe and Ito
@@ -20,7 +21,10 @@ COLOURS = (  # Okabe and Ito
 FIRST_BEST = "first-best"  # the best purchase found and not a mechanism
 FLOOR = "floor"  # below it no truthful mechanism can be
 # What results are held against is drawn in black, without marks.
-REFERENCES = {FIRST_BEST: "--", FLOOR: ":", WITHOUT_NOISE: "-.", CONSTANT_GUESS: ":", CONSTANT: ":"}
+REFERENCES = {
+    FIRST_BEST: "--", FLOOR: ":", BEST_TEST: "--", WITHOUT_NOISE: "-.", CONSTANT_GUESS: ":",
+    CONSTANT: ":",
+}  # fmt: skip
 VARIANT = " (published weights)"  # drawn like the auction of the same name, but dotted
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 

@@ -248,7 +248,24 @@ def cheating(rows):
         yield f"{check}: honesty is the best response in {honest} of {cells} cells{gains}"
 
 
+def detection(rows):
+    for market in values_of(rows, "market"):
+        said = of(rows, market=market, false_accused=0.05)
+        parts = []
+        for loss in values_of(said, "privacy_loss"):
+            best = None
+            for row in of(said, privacy_loss=loss):
+                best = row if best is None or row["caught"] > best["caught"] else best
+            mean, low, high = (100 * best[f"caught{end}"] for end in ("", "_low", "_high"))
+            parts.append(
+                f"at e = {loss:g} {best['check']} {mean:.0f}% [{low:.0f}%, {high:.0f}%] "
+                f"(no test: {100 * best['bound']:.0f}%)"
+            )
+        yield (f"{market}, 5% of honest messages accused, most cheats caught: " + "; ".join(parts))
+
+
 AGAIN = {
+    "detection": detection,
     "cheating": cheating,
     "misreport-gain": misreport_gain,
     "rest-point": rest_point,

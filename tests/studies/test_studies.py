@@ -37,6 +37,7 @@ SMALL = {
         'cheats=["sign-flip", "stale"]',
         'checks=["variance"]',
     ],
+    "detection": ["seeds=2", "losses=[2.0]", 'checks=["variance", "likelihood-ratio"]'],
     "buyers-curve": ["seeds=2", "factors=[0.3, 1.0]", 'auctions=["all-in-critical"]'],
     "second-best": [
         "profiles=12",
@@ -56,6 +57,7 @@ OTHERWISE = {  # shorter runs, and data that everybody has
     "bank-quality": [*SHORT, INSTEAD],
     "poisoned-markets": [*SHORT, INSTEAD],
     "cheating": ["rounds=2", "model.evaluate_every=2"],
+    "detection": ["rounds=2", "model.evaluate_every=2"],
     "first-market": SHORT,
     "buyers-curve": ["rounds=4", INSTEAD],
 }

@@ -82,6 +82,21 @@ CASES = {
         settings=(PAIR, 'study.checks=["variance", "csra"]'),
         derived=lambda rows: [0, len(TWO)],  # cells in which honesty is best, of the check's cells
     ),
+    "detection": Case(
+        "studies/detection",
+        [
+            {"seed": k, "market": f"D = {d}", "dimension": d, "loss": loss, "check": check}
+            | {"false_accused": level, "bound": 0.1 * loss}
+            for k in (0, 1, 2)
+            for d in (10, 650)
+            for loss in (1.0, 8.0)
+            for check in ("variance", "csra")
+            for level in (0.05, 0.5)
+        ],
+        numbers=("caught",),
+        settings=('study.checks=["variance", "csra"]',),
+        derived=lambda rows: [5],  # percent of honest messages
+    ),
     "misreport-gain": Case(
         "studies/misreport-gain",
         [{"auction": a, "budget_factor": f, "markets": 7} for a in TWO for f in (0.5, 1.0)],

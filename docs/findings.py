@@ -33,6 +33,8 @@ HERE = Path(__file__).parent
 PAGES = (HERE / "findings.md", HERE / "second-best.md", HERE / "cheating.md")
 RESULTS = HERE / "findings"
 KEPT = HERE.parent / "runs" / "findings"
+ONE_IN_TWENTY = 0.05
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 PUBLISHED = {
     "dm-reg_opt_nslkdd_iid.pt": "dm-regretnet",
     "8-reg_nslkdd_iid.pt": "m-regretnet",
@@ -213,6 +215,23 @@ def by_best_cheat(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     return list(wide.values())
 
 
+def by_check(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """A row for each market and privacy loss, with the power of each check, in percent.
+
+    It is the power where a check accuses one honest message in twenty, with its interval.
+    """
+    wide: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rows:
+        if float(row["false accused"]) != ONE_IN_TWENTY:
+            continue
+        market, loss = row["market"], f"{float(row['privacy loss']):g}"
+        cells = wide.setdefault((market, loss), {"market": market, "e": loss})
+        cells["no test"] = f"{100 * float(row['bound']):.0f}"
+        mean, low, high = (100 * float(number) for number in NUMBER.findall(row["caught"]))
+        cells[row["check"]] = f"{mean:.0f} [{low:.0f}, {high:.0f}]"
+    return list(wide.values())
+
+
 def _first(cell: str) -> float:
     """The mean of an estimate; nothing is the least."""
     try:
@@ -248,8 +267,10 @@ def table(name: str) -> str:
         rows = by_budget(rows)
     if "over floor" in rows[0]:
         rows = by_range(rows)
-    if "false accused" in rows[0]:
+    if "cheat" in rows[0]:
         rows = by_best_cheat(rows)
+    if "bound" in rows[0] and "check" in rows[0]:
+        rows = by_check(rows)
     heads = COLUMNS.get(STUDIES[name][0], tuple(rows[0]))
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     lines += ["| " + " | ".join(row[head] for head in heads) + " |" for row in rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from pathlib import Path
@@ -17,13 +18,12 @@ from flmarket_sim.cli.output import (
     directory_and_table,
     print_json,
     print_next_steps,
-    print_note,
-    print_text,
+    print_paragraphs,
     progress,
     save_table,
 )
 from flmarket_sim.cli.study import show_finding
-from flmarket_sim.errors import Interrupted
+from flmarket_sim.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
     from flmarket_sim.experiments.worker_processes import Crew
@@ -77,7 +77,9 @@ def league(
         return
     show_finding(result.finding, wide)
     seconds, page = time.perf_counter() - began, result.path / "report.html"
-    print_text(f"{seconds:.0f} s; tables, figures and the page report.html are in {result.path}")
+    print_paragraphs(
+        [f"{seconds:.0f} s; tables, figures and the page report.html are in {result.path}"]
+    )
     print_next_steps(f"open {shlex.quote(str(page))}", "flmarket league enter my_module.py:Mine")
 
 
@@ -93,27 +95,38 @@ def enter(
     out: Annotated[
         Path | None, typer.Option(help="The file of the entry; by default NAME.json here.")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the file of an earlier entry.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Play one mechanism, say where it stands among the entries, and write its own entry."""
     from flmarket_sim.league import entries
+    from flmarket_sim.league.places import why_no_place
+    from flmarket_sim.league.players import ALL
 
+    if auction == ALL:
+        raise InputError("one mechanism is entered at a time; `flmarket league` plays all")
     size: Size = "quick" if quick else "full"
+    path = _new_file(out or Path(entries.file_name(auction)), force)
     result = _played([auction], size, None, crew_from(workers, None, None, 0.0))
     entry = entries.entry_of(auction, result.finding.rows, size)
-    path = out or Path(entries.file_name(auction))
     entries.write_entry(path, entry)
     others = [one for one in entries.shipped_entries() if one["auction"] != entry["auction"]]
     if as_json:
         print_json(entry)
         return
     show_finding(result.finding)
-    place = entries.place_among(entry, others)
-    print_text(
-        f"{entry['auction']} has place {place} of {len(others) + 1} by its error over the floor; "
-        f"'flmarket league entries' shows all"
+    place, why = entries.place_among(entry, others), why_no_place(entry["whole"])
+    many = f"among {len(others) + 1} mechanisms, by its error over the floor"
+    stands = f"has no place {many}: it {why}" if place is None else f"has place {place} {many}"
+    beside = "; its card was the quick one" if size == "quick" else ""
+    print_paragraphs(
+        [
+            f"{entry['auction']} {stands}{beside}. `flmarket league entries` shows all",
+            f"the entry is in {path}; its tables and figures are in {result.path}",
+        ]
     )
-    print_note(f"the entry is in {path}; its tables and figures are in {result.path}")
 
 
 @app.command("entries")
@@ -127,9 +140,24 @@ def show_entries(wide: Wide = False, as_json: AsJson = False) -> None:
     if as_json:
         print_json(found)
         return
-    rows = [{"auction": entry["auction"]} | entry["whole"] for entry in found]
+    kept = ("place", "auction", "size")
+    rows = [{name: entry[name] for name in kept} | entry["whole"] for entry in found]
     names = list(dict.fromkeys(name for row in rows for name in row))
-    print_table([{name: row.get(name) for name in names} for row in rows], SHOWN, wide)
+    shown = ("place", "auction", "size", *SHOWN[2:])
+    print_table([{name: row.get(name) for name in names} for row in rows], shown, wide)
+
+
+def _new_file(path: Path, force: bool) -> Path:
+    """The path of an entry that can be written; refused before anything is played."""
+    if not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written: {path.parent} is not a folder")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name the file of the entry")
+    if path.exists() and not force:
+        raise InputError(f"{path} exists; --force replaces it, --out names another file")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{path} cannot be written: no permission to write into {path.parent}")
+    return path
 
 
 def _played(auctions: list[str], size: Size, directory: Path | None, crew: Crew) -> StudyResult:

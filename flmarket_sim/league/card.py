@@ -78,7 +78,7 @@ class Card(Part):
             return ["decisions"]
         searched_in = self.sizes[size].searched_in
         searched = searched_in is None or market.name in searched_in
-        return ["decisions", "lies", *(["together", "rest"] if searched else [])]
+        return ["decisions", "lies", *(["names", "coalitions", "rest"] if searched else [])]
 
     def market(self, name: str) -> CardMarket:
         return next(market for market in self.markets if market.name == name)

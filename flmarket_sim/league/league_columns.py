@@ -8,13 +8,18 @@ Better = Literal["low", "high", ""]
 
 
 class Column(NamedTuple):
-    """A column: its name in tables, its meaning, why a mechanism is judged by it."""
+    """A column: its name in tables, its meaning, why a mechanism is judged by it.
+
+    Over the card it is the mean of the markets. For a `ratio` of errors it is the geometric mean,
+    so that no single market decides it.
+    """
 
     name: str
     meaning: str
     why: str
     better: Better = "low"
     interval: bool = False
+    ratio: bool = False
 
 
 COLUMNS = (
@@ -23,12 +28,14 @@ COLUMNS = (
         "mean error over the mean of the second-best floor, in the same markets",
         "no truthful mechanism can be below one, so this says what is left to gain",
         interval=True,
+        ratio=True,
     ),
     Column(
         "over_first_best",
         "mean error over that of the best purchase at true valuations",
         "the floor holds for truthful mechanisms; this is the distance for all",
         interval=True,
+        ratio=True,
     ),
     Column(
         "invalid",
@@ -51,8 +58,14 @@ COLUMNS = (
     ),
     Column(
         "underpaid",
-        "sum of what owners are paid below their true cost, as a share of all cost",
+        "sum of what underpaid owners miss of their true costs, as a share of the costs of all "
+        "owners; what others get above theirs does not count against it",
         "an owner who is underpaid leaves the market",
+    ),
+    Column(
+        "underpaid_owners",
+        "share of the sellers who are paid less than their true cost",
+        "the same sum can be missed by a few or by all",
     ),
     Column(
         "gain",
@@ -67,7 +80,8 @@ COLUMNS = (
     ),
     Column(
         "names_gain",
-        "gain of an owner under two names, with or without a lie, as a share of all that she has",
+        "what an owner gains by a second name above the best lie under one, as a share of all that "
+        "she has",
         "names are free, and few mechanisms are proof against them",
         interval=True,
     ),
@@ -80,9 +94,22 @@ COLUMNS = (
     ),
     Column(
         "rest_error",
-        "error where owners who answer each other's lies end, over that under truth",
+        "error after ten rounds in which owners answer each other's lies and decline what "
+        "underpays them, over that under truth, where everybody sells what she is asked to",
         "a lie matters to the buyer through the error that it leaves her with",
         interval=True,
+        ratio=True,
+    ),
+    Column(
+        "resting",
+        "share of these markets in which nobody gains by another lie after at most ten rounds",
+        "the error of a market that does not rest is that of its tenth round",
+        "high",
+    ),
+    Column(
+        "invalid_at_rest",
+        "share of these markets in which nobody sells at the end",
+        "a mean over valid markets would hide them",
     ),
     Column(
         "accuracy",
@@ -97,4 +124,7 @@ COLUMNS = (
         "a mechanism of seconds cannot serve a round of a thousand buyers",
     ),
 )
-NAMES = tuple(column.name for column in COLUMNS)
+ENDS = ("", "_low", "_high")
+NAMES = tuple(
+    column.name + end for column in COLUMNS for end in (ENDS if column.interval else ("",))
+)

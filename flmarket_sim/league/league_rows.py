@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from flmarket_sim.league.card import CardMarket, card
 from flmarket_sim.league.card_draws import draws
-from flmarket_sim.league.league_columns import COLUMNS
+from flmarket_sim.league.league_columns import COLUMNS, Column
 from flmarket_sim.league.yardsticks import shipped
 from flmarket_sim.statistics import estimate, from_seeds
 from flmarket_sim.studies.study import Row, spread
@@ -24,39 +24,57 @@ def market_row(name: str, market: CardMarket, found: Sequence[Row]) -> Row:
     row: Row = {"auction": name, "market": market.name}
     for result in found:
         errors = result.get("errors")
-        row |= {} if errors is None else _over_yardsticks(np.array(errors), market)
+        row |= {} if errors is None else over_yardsticks(np.array(errors), market)
         row |= {key: value for key, value in result.items() if key != "errors"}
     reasons = dict.fromkeys(result["why_not"] for result in found if "why_not" in result)
     row["why_not"] = "; ".join(reasons) or None
     return row
 
 
-def whole_row(name: str, rows: Sequence[Row], accuracies: Sequence[float]) -> Row:
+def whole_row(
+    name: str, rows: Sequence[Row], accuracies: Sequence[float], why_not: str = ""
+) -> Row:
     """One mechanism over the card: the mean of its markets, each counting the same.
 
-    Markets are drawn independently, so the distances to the ends of their intervals add up in
-    squares.
+    `most_invalid` is the largest share of a market's draws without a sale, and `gain_least` and
+    `gain_most` are the ends of the range of its gains. `why_not` says why it trained no model.
     """
     whole: Row = {"auction": name, "market": WHOLE}
     for column in COLUMNS:
-        there = [row for row in rows if _number(row.get(column.name))]
-        if not there:
-            continue
-        mean = float(np.mean([row[column.name] for row in there]))
-        whole[column.name] = mean
-        ends = (f"{column.name}_low", f"{column.name}_high")
-        if column.interval and all(_number(row.get(end)) for row in there for end in ends):
-            for end, sign in zip(ends, (-1.0, 1.0), strict=True):
-                off = np.array([row[end] - row[column.name] for row in there])
-                whole[end] = mean + sign * float(np.sqrt((off**2).sum()) / len(there))
+        whole |= _over_markets(column, rows)
+    whole["most_invalid"] = max((row["invalid"] for row in rows if "invalid" in row), default=None)
+    gains = [row["gain"] for row in rows if _number(row.get("gain"))]
+    whole |= {"gain_least": min(gains), "gain_most": max(gains)} if gains else {}
     if accuracies:
         whole |= spread("accuracy", from_seeds(np.array(accuracies)))
     whole["played"] = sum("error" in row for row in rows)
     whole["markets"] = len(rows)
-    return whole
+    return whole | ({"why_not": why_not} if why_not else {})
 
 
-def _over_yardsticks(errors: Floats, market: CardMarket) -> Row:
+def _over_markets(column: Column, rows: Sequence[Row]) -> Row:
+    """The mean of a column over the markets that have it, geometric for a ratio of errors.
+
+    Markets are drawn independently, so the distances to the ends of their intervals add up in
+    squares. Where a market has no interval, the mean has none.
+    """
+    there = [row for row in rows if _number(row.get(column.name))]
+    if not there:
+        return {}
+    into, back = (np.log, np.exp) if column.ratio else (np.asarray, np.asarray)
+    values = into(np.array([row[column.name] for row in there], float))
+    found: Row = {column.name: float(back(values.mean()))}
+    ends = (f"{column.name}_low", f"{column.name}_high")
+    if column.interval and all(_number(row.get(end)) for row in there for end in ends):
+        for end, sign in zip(ends, (-1.0, 1.0), strict=True):
+            off = into(np.array([row[end] for row in there], float)) - values
+            mean = values.mean() + sign * float(np.sqrt((off**2).sum()) / len(there))
+            found[end] = float(back(mean))
+    return found
+
+
+def over_yardsticks(errors: Floats, market: CardMarket) -> Row:
+    """Errors of the first draws of a market over its floor and over first-best."""
     population = draws(card(), market, len(errors))[0].population
     row: Row = {}
     for name, yardstick in shipped(card(), market)._asdict().items():

@@ -11,13 +11,18 @@ from typing import Literal
 
 from flmarket_sim.league import measures
 from flmarket_sim.league.card import card
+from flmarket_sim.league.league_columns import NAMES
 from flmarket_sim.league.league_rows import WHOLE, market_row, whole_row
+from flmarket_sim.league.places import in_order
 from flmarket_sim.league.verdict import verdict
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.studies.study import Auctions, Finding, Plot, Row, Work
 
 TRAINING = "training"
-SHOWN = ("auction", "over_floor", "gain", "underpaid", "rest_error", "accuracy", "spent", "invalid")
+SHOWN = (
+    "place", "auction", "over_floor", "gain", "underpaid", "rest_error", "accuracy", "invalid",
+    "spent",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -67,22 +72,28 @@ class League:
         whole: list[Row] = []
         for name in self.auctions:
             own = [market_row(name, market, found[name, market.name]) for market in card().markets]
-            trained = [row["accuracy"] for row in found[name, TRAINING] if "accuracy" in row]
-            rows += own
-            whole.append(whole_row(name, own, trained))
-        whole.sort(key=lambda row: row.get("over_floor", float("inf")))
+            trainings = found[name, TRAINING]
+            trained = [row["accuracy"] for row in trainings if "accuracy" in row]
+            reasons = dict.fromkeys(row["why_not"] for row in trainings if "why_not" in row)
+            played = {"card": card().version, "size": self.size}
+            rows += [row | played for row in own]
+            whole.append(whole_row(name, own, trained, "; ".join(reasons)) | played)
+        whole = in_order(whole)
         label = "mean error / floor over the card"
         plot = Plot("auction", "over_floor", "market", "", label, bars=True, level=1.0, top=4.0)
         sentences = [verdict(row) for row in whole]
-        sentences.append(f"Card {card().version} of the league, sha256 {card().sha256[:16]}")
-        return Finding(
-            _same_columns([*whole, *rows]), plot, sentences, whole, shown=SHOWN, shown_rows=whole
+        sentences.append(
+            f"Card {card().version} of the league, {self.size} size, sha256 {card().sha256[:16]}"
         )
+        table = _same_columns([*whole, *rows])
+        over_card = table[: len(whole)]
+        return Finding(table, plot, sentences, over_card, shown=SHOWN, shown_rows=over_card)
 
 
 def _same_columns(rows: list[Row]) -> list[Row]:
     """The rows with every column of any of them: what was not measured is empty."""
-    names = list(dict.fromkeys(key for row in rows for key in row))
+    first = ("auction", "market", *NAMES)
+    names = list(dict.fromkeys([*first, *(key for row in rows for key in row)]))
     return [{name: row.get(name) for name in names} for row in rows]
 
 

@@ -15,19 +15,21 @@ from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.studies.study import Finding
 from flmarket_sim.tables.table_files import write_table
 
-TABLES = ("table.csv", "table.tex")
 PICTURES = ("league.png", "league.svg", "league.pdf")
-COLUMNS = (
-    "auction", "over_floor", "gain", "underpaid", "names_gain", "coalition_gain", "rest_error",
-    "accuracy", "spent", "surplus", "invalid", "milliseconds",
-)  # fmt: skip
+COLUMNS = {
+    "table.csv": (
+        "place", "auction", "over_floor", "gain", "underpaid", "names_gain", "coalition_gain",
+        "rest_error", "accuracy", "spent", "surplus", "invalid", "milliseconds", "card", "size",
+    ),
+    "table.tex": ("place", "auction", "over_floor", "gain", "rest_error", "accuracy"),  # of a page
+}  # fmt: skip
 
 
 def write(finding: Finding, folder: Path, scenario: Scenario) -> None:
     """Writes the finding of a league, with its scenario."""
     rows = finding.shown_rows or finding.rows
-    for name in TABLES:
-        write_table(pa.Table.from_pylist(rows), folder / name, COLUMNS)
+    for name, columns in COLUMNS.items():
+        write_table(pa.Table.from_pylist(rows), folder / name, columns)
     for name in PICTURES:
         league_figure.draw(rows, folder / name)
-    study_folder.write(finding, folder, scenario, also=(*TABLES, *PICTURES))
+    study_folder.write(finding, folder, scenario, also=(*COLUMNS, *PICTURES))

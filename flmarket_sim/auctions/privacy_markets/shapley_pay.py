@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Annotated, Self
 
 import numpy as np
@@ -64,22 +65,36 @@ class ShapleyPay:
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
         budget = check_budget(bids, budget)
-        markets, n = bids.shape
-        lots = None if n <= self.exact else rng.random((markets, self.permutations, n))
-        share = np.empty((markets, n))
-        coalitions = 2**n if lots is None else self.permutations * n
-        at_once = max(1, AT_ONCE // (coalitions * n))
-        for first in range(0, markets, at_once):
-            rows = slice(first, first + at_once)
-            loss = np.clip(bids.privacy_budget[rows], *LOSSES)
-            size = bids.data_size[rows]
-            value = (
-                self._exact(loss, size)
-                if lots is None
-                else self._sampled(loss, size, lots[rows].argsort(axis=2))
-            )
-            share[rows] = positive_shares(value)
+        if bids.shape[1] <= self.exact:
+            share = self._exact_shares(bids)
+        else:
+            share = self._sampled_shares(bids, rng)
         return Outcome(np.array(bids.privacy_budget), share * budget[:, None])
+
+    def _exact_shares(self, bids: BidBatch) -> Floats:
+        """(K, n) shares of the budget. Markets with the same offers are computed once."""
+        offers = np.concatenate([bids.privacy_budget, bids.data_size], axis=1)
+        different, market = np.unique(offers, axis=0, return_inverse=True)
+        loss, size = np.hsplit(different, 2)
+        share = np.empty_like(loss)
+        for rows in self._pieces(len(loss), loss.shape[1], 2 ** loss.shape[1]):
+            share[rows] = positive_shares(self._exact(np.clip(loss[rows], *LOSSES), size[rows]))
+        return share[market.reshape(-1)]
+
+    def _sampled_shares(self, bids: BidBatch, rng: np.random.Generator) -> Floats:
+        """(K, n) shares of the budget by random orders."""
+        markets, n = bids.shape
+        lots, share = rng.random((markets, self.permutations, n)), np.empty((markets, n))
+        for rows in self._pieces(markets, n, self.permutations * n):
+            loss, order = np.clip(bids.privacy_budget[rows], *LOSSES), lots[rows].argsort(axis=2)
+            share[rows] = positive_shares(self._sampled(loss, bids.data_size[rows], order))
+        return share
+
+    @staticmethod
+    def _pieces(markets: int, owners: int, coalitions: int) -> Iterator[slice]:
+        """Markets whose coalitions fit into memory together."""
+        at_once = max(1, AT_ONCE // (coalitions * owners))
+        return (slice(first, first + at_once) for first in range(0, markets, at_once))
 
     def _exact(self, loss: Floats, size: Floats) -> Floats:
         """(K, n) the values of markets with few owners."""

@@ -15,6 +15,7 @@ from typing import Any
 from flmarket_sim.league import entries
 from flmarket_sim.league.card import card
 from flmarket_sim.league.league_columns import COLUMNS
+from flmarket_sim.league.places import why_no_place
 from flmarket_sim.report import league_figure
 from flmarket_sim.report.study_folder import read_study
 from flmarket_sim.studies.study import Row
@@ -46,13 +47,21 @@ def columns() -> str:
 
 
 def table(shipped: list[dict[str, Any]]) -> str:
-    """Every entry over the whole card, by its error over the floor."""
+    """Every entry over the whole card, by its place."""
     heads = [name.replace("_", " ") for name in MAIN]
-    lines = ["| mechanism | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(heads)]
+    lines = ["| place | mechanism | " + " | ".join(heads) + " |"]
+    lines.append("|---:|---|" + "---:|" * len(heads))
     for entry in shipped:
         cells = [_cell(entry["whole"], name) for name in MAIN]
-        lines.append(f"| {_name(entry)} | " + " | ".join(cells) + " |")
+        place = "" if entry["place"] is None else str(entry["place"])
+        lines.append(f"| {place} | {_name(entry)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def no_places(shipped: list[dict[str, Any]]) -> str:
+    """Why mechanisms have no place, a line for each reason."""
+    found = ((entry["auction"], why_no_place(entry["whole"])) for entry in shipped)
+    return "\n".join(f"- `{name}` {why}" for name, why in found if why)
 
 
 def _name(entry: dict[str, Any]) -> str:
@@ -95,14 +104,20 @@ def page(text: str) -> str:
     """The page with its made parts as they are now, in the order in which it marks them."""
     shipped = entries.shipped_entries()
     version = f"Card {card().version}, sha256 `{card().sha256[:16]}`."
-    made = iter((f"{version}\n\n{markets()}", columns(), table(shipped), by_market(shipped)))
+    made = iter(
+        (
+            f"{version}\n\n{markets()}",
+            columns(),
+            table(shipped),
+            no_places(shipped),
+            by_market(shipped),
+        )
+    )
     return BETWEEN.sub(lambda mark: f"{mark[1]}{next(made)}\n{mark[2]}", text)
 
 
 def take(folders: list[Path]) -> None:
     """Makes the entries and the figure from the folders of finished leagues."""
-    for path in ENTRIES.glob("*.json"):
-        path.unlink()
     for folder in reversed(folders):
         study = read_study(folder)
         for name in study.scenario["study"]["auctions"]:

@@ -47,7 +47,7 @@ are n owners and the budget is B.
 
 A line "audit" has the verdicts of `flmarket audit`, for single-minded owners and for owners of any
 valuation: "holds" means that no violation was found in {markets} markets, which is no proof. A
-line "league" has its verdict on the whole card ([league.md](league.md)).
+line "league" has its place and its verdict over the card ([league.md](league.md)).
 
 The left panel of a figure shows one owner in the first {count} draws of the card's market `iid` who
 asks more or less than her sale is worth to her, while everybody else tells the truth: the share of
@@ -167,7 +167,8 @@ def section(name: str, numbers: dict[str, Any], shipped: dict[str, dict[str, Any
     entry = shipped.get(name)
     if entry is not None:
         said = verdict({"auction": name} | entry["whole"]).partition(": ")[2]
-        lines.append(f"- League: {said}.")
+        place = "" if entry["place"] is None else f"place {entry['place']}; "
+        lines.append(f"- League ({entry['size']} card): {place}{said}.")
     lines += [
         "",
         f"![{name}: one owner's asks, and errors by budget](figures/mechanisms/{name}.svg)",

@@ -11,7 +11,8 @@ A page has five kinds of marks, all of them comments that a reader does not see:
                                           <!-- end -->
 
 Expressions use the functions below on stored results: docs/findings/NAME.json,
-docs/reproduction/NAME.csv and docs/numbers/NAME.json. A test checks that all pages are current,
+docs/reproduction/NAME.csv and docs/numbers/NAME.json, and "league" for the entries of the league,
+a row for each market and one over the "whole card". A test checks that all pages are current,
 that every condition holds, and that no measured number stands outside a mark.
 """
 
@@ -24,6 +25,9 @@ import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from flmarket_sim.league import entries
+from flmarket_sim.league.league_rows import WHOLE
 
 HERE = Path(__file__).parent
 FOLDERS = (HERE / "findings", HERE / "reproduction", HERE / "numbers")
@@ -49,7 +53,18 @@ def _stored(source: str) -> tuple[Row, ...]:
                     {key: _number(text) for key, text in row.items()}
                     for row in csv.DictReader(file)
                 )
+    if source == "league":
+        return tuple(_league())
     raise KeyError(f"no stored results {source!r}")
+
+
+def _league() -> list[Row]:
+    found: list[Row] = []
+    for entry in entries.shipped_entries():
+        name = {"auction": entry["auction"].partition("@")[0]}
+        found.append(name | {"market": WHOLE, "place": entry["place"]} | entry["whole"])
+        found += [name | {"market": market} | row for market, row in entry["markets"].items()]
+    return found
 
 
 def _number(text: str) -> Any:

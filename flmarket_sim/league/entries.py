@@ -14,6 +14,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from flmarket_sim.auctions.auction_name import AuctionName
 from flmarket_sim.errors import InputError
 from flmarket_sim.league import measures
@@ -22,6 +24,7 @@ from flmarket_sim.league.league_rows import WHOLE, market_row
 from flmarket_sim.league.places import in_order
 from flmarket_sim.storage.atomic_files import write_text
 from flmarket_sim.storage.sealed_files import read_sealed, sealed
+from flmarket_sim.storage.untrusted_files import check_shape
 from flmarket_sim.studies.study import Row
 
 REPEATED_IN = "iid"  # the market of the card whose decisions are repeated
@@ -29,6 +32,18 @@ AGAIN = "Enter the mechanism again: `flmarket league enter NAME`"
 REPEATED = ("over_floor", "invalid", "spent", "surplus", "underpaid")
 KEPT = (*REPEATED, "over_floor_low", "over_floor_high", "gain", "why_not")
 CLOSE = 2e-5  # relative: numbers have six digits, and libraries differ in the last bits
+
+
+class EntryFile(BaseModel):
+    """The types of what an entry holds."""
+
+    auction: str
+    mechanism: str
+    card: int
+    card_sha256: str
+    size: Size
+    whole: dict[str, float | str]
+    markets: dict[str, dict[str, float | str]]
 
 
 def entry_of(auction: str, rows: Sequence[Row], size: Size) -> dict[str, Any]:
@@ -78,12 +93,13 @@ def write_entry(path: Path, entry: dict[str, Any]) -> None:
 
 def read_entry(path: Path) -> dict[str, Any]:
     """The content of an entry; refuses a damaged one, and one of another card."""
-    entry = read_sealed(path, AGAIN)
+    entry = read_sealed(path, AGAIN, needed=True)
     if entry.get("card_sha256") != card().sha256:
         raise InputError(
             f"{path} is an entry of card {entry.get('card')}, and this version plays card "
             f"{card().version}. {AGAIN}"
         )
+    check_shape(path, entry, EntryFile)
     return entry
 
 

@@ -76,5 +76,5 @@ def write(path: Path, played: Card, found: dict[str, list[Yardsticks]]) -> None:
 @cache
 def _file() -> dict[str, Any]:
     place = resources.files("flmarket_sim.league").joinpath("yardsticks.json")
-    markets: dict[str, Any] = read_sealed(Path(str(place)), AGAIN)["markets"]
+    markets: dict[str, Any] = read_sealed(Path(str(place)), AGAIN, needed=True)["markets"]
     return markets

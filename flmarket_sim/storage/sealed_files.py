@@ -48,10 +48,13 @@ def check_seal(path: Path, content: Mapping[str, Any], advice: str, needed: bool
         )
 
 
-def read_sealed(path: Path, advice: str) -> dict[str, Any]:
-    """The content of a JSON file that may have a seal. A missing file is FileNotFoundError."""
+def read_sealed(path: Path, advice: str, needed: bool = False) -> dict[str, Any]:
+    """The content of a JSON file that may have a seal, or must have one if it is `needed`.
+
+    A missing file is FileNotFoundError.
+    """
     content = read_json(path)
-    check_seal(path, content, advice)
+    check_seal(path, content, advice, needed)
     return content
 
 

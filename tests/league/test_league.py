@@ -1,18 +1,27 @@
 """A whole league on a small card: its folder, its verdicts, a stop in the middle."""
 
+import re
 import shutil
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import flmarket_sim as fm
+from flmarket_sim.cli.app import app
 from flmarket_sim.errors import InputError
 from flmarket_sim.league import measures
+from flmarket_sim.league.entries import read_entry
 from flmarket_sim.league.players import everybody, players
 from flmarket_sim.league.verdict import verdict
+from tests.support.paths import ROOT
 
+README = ROOT / "README.md"
+ENTER = ["league", "enter"]
 NAMES = ["pay-as-bid", "posted-price", "tests.support.mechanisms:Everybody"]
+NOBODY = "tests.support.mechanisms:Nobody"
 TIMED = {"milliseconds"}
 
 
@@ -53,8 +62,10 @@ def test_a_row_for_each_market_and_one_over_the_card(played):
     assert whole[NAMES[2]]["underpaid"] > 0.01
     assert whole["posted-price"]["played"] == whole["posted-price"]["markets"] == 2
     assert 0 < whole["posted-price"]["accuracy"] <= 1
-    order = [row["over_floor"] for row in rows[: len(NAMES)]]
-    assert order == sorted(order)
+    # one buys nothing in one of six draws, the other underpays
+    assert [row["place"] for row in rows[: len(NAMES)]] == [1, None, None]
+    assert whole["posted-price"]["most_invalid"] == pytest.approx(1 / 6)
+    assert {(row["card"], row["size"]) for row in rows} == {(7, "full")}
     sentences = " ".join(played.finding.sentences)
     assert "Card 7 of the league" in sentences
     assert "Everybody: its error is" in sentences
@@ -106,13 +117,46 @@ def test_an_unknown_mechanism_stops_before_anything_is_played(small_card, tmp_pa
 def test_verdicts_name_what_is_notable():
     row = {
         "auction": "mine", "over_floor": 1.25, "over_floor_low": 1.2, "over_floor_high": 1.3,
-        "gain": 0.4, "gain_low": 0.3, "gaining": 0.5, "underpaid": 0.02, "invalid": 0.1,
-        "played": 7, "markets": 9,
+        "gain": 0.4, "gain_least": 0.1, "gain_most": 0.7, "gaining": 0.5, "underpaid": 0.02,
+        "underpaid_owners": 0.33, "invalid": 0.1, "most_invalid": 0.3, "played": 7, "markets": 9,
     }  # fmt: skip
     said = verdict(row)
-    assert said.startswith("mine: its error is 1.25 [1.20, 1.30] times the floor; a lie gains 40%")
-    for part in ("2.0% less than their cost", "nothing in 10.0% of markets", "7 of 9 markets"):
+    assert said.startswith(
+        "mine: its error is 1.25 [1.20, 1.30] times the floor; a lie gains 40% of cost on average "
+        "(10% to 70% by market; 50% of owners gain); what owners are paid too little adds up to "
+        "2.0% of cost (33% of sellers are underpaid)"
+    )
+    for part in ("nothing in 10.0% of markets", "7 of 9 markets", "so it has no place"):
         assert part in said
-    quiet = verdict(row | {"gain": 0.0, "underpaid": 0.0, "invalid": 0.0, "played": 9})
-    assert quiet.endswith("the best lies found gain 0.00% of cost")
+    best = row | {"gain": 0.0, "underpaid": 0.0, "invalid": 0.0, "most_invalid": 0.0, "played": 9}
+    assert verdict(best).endswith("the best lies found gain 0.00% of cost")
+    assert "its error is 1.25 times the floor" in verdict(row | {"over_floor_low": None})
     assert "no error over the floor" in verdict({"auction": "mine", "over_floor": None})
+    assert "trained no model (a reason)" in verdict(best | {"why_not": "a reason"})
+
+
+def test_a_mechanism_that_never_buys_has_a_row_and_no_place(small_card, tmp_path):
+    (whole, *_) = fm.league([NOBODY], tmp_path / "league", quick=True).finding.rows
+    assert whole["invalid"] == 1.0
+    assert whole["over_floor"] is None
+    assert whole["place"] is None
+
+
+def test_the_newcomer_of_the_readme_gets_a_row_in_two_minutes(tmp_path, monkeypatch):
+    """On the real card: she sells in so few draws of one market that this one has no interval."""
+    (code,) = re.findall(r"```python\n(# my_auction.py\n.*?)```", README.read_text(), re.DOTALL)
+    assert len(code.splitlines()) <= 30
+    (tmp_path / "my_auction.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    began = time.process_time()
+    result = CliRunner().invoke(app, [*ENTER, "my_auction.py:MyAuction", "--quick"])
+    assert result.exit_code == 0, result.output
+    assert time.process_time() - began < 120
+    assert "my_auction.py:MyAuction has no place among" in " ".join(result.output.split())
+    entry = read_entry(tmp_path / "my_auction.py-MyAuction.json")
+    assert entry["whole"]["invalid"] > 0.1
+    again = CliRunner().invoke(app, [*ENTER, "my_auction.py:MyAuction", "--quick"])
+    assert again.exit_code == 1
+    assert "--force replaces it" in str(again.exception)
+    elsewhere = [*ENTER, "my_auction.py:MyAuction", "--out", "no/such/folder.json"]
+    assert "is not a folder" in str(CliRunner().invoke(app, elsewhere).exception)

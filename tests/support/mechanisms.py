@@ -25,6 +25,34 @@ class Nobody(Everybody):
         return Outcome(np.zeros(bids.shape), np.zeros(bids.shape))
 
 
+class Overspends(Everybody):
+    """Spends four times the budget."""
+
+    name = "overspends"
+
+    def decide(self, bids, budget, rng):
+        return super().decide(bids, 4 * budget, rng)
+
+
+class BeyondTheBudget(Everybody):
+    """Buys more privacy than owners have."""
+
+    name = "beyondthebudget"
+
+    def decide(self, bids, budget, rng):
+        outcome = super().decide(bids, budget, rng)
+        return Outcome(1000 * outcome.privacy_loss, outcome.payment)
+
+
+class NotANumber(Everybody):
+    """Pays what is no number."""
+
+    name = "notanumber"
+
+    def decide(self, bids, budget, rng):
+        return super().decide(bids, np.nan * budget, rng)
+
+
 class Spendthrift(Everybody):
     """Spends twice the budget from the third call on."""
 

@@ -20,17 +20,23 @@ from flmarket_sim.aggregation.error_bound import error_bound_in
 from flmarket_sim.aggregation.market_error import MarketError
 from flmarket_sim.aggregation.rule import weights_in
 from flmarket_sim.auctions import auction_in, named
-from flmarket_sim.auctions.auction import Outcome, check_outcome, sales_and_rest
+from flmarket_sim.auctions.auction import (
+    Auction,
+    Outcome,
+    check_outcome,
+    records_sold,
+    sales_and_rest,
+)
 from flmarket_sim.auctions.play import Player, expected_utility, measured_against
 from flmarket_sim.errors import ContractError, FlmarketError
 from flmarket_sim.experiments.market_runs import auction_table, changed, load_data
 from flmarket_sim.league.card import Card, CardMarket, Sizes
 from flmarket_sim.league.card_draws import draws
 from flmarket_sim.market.simulation import rounds_only
-from flmarket_sim.owners.bids import Profiles
+from flmarket_sim.owners.bids import BidBatch, Profiles
+from flmarket_sim.owners.valuation import covers
 from flmarket_sim.statistics import estimate
 from flmarket_sim.strategy.coalitions import coalition, false_names
-from flmarket_sim.strategy.market_effects import effects_of
 from flmarket_sim.strategy.probe import probe
 from flmarket_sim.strategy.rest_points import REST, best_response_dynamics
 from flmarket_sim.studies.study import Row, spread
@@ -130,7 +136,7 @@ def rest(name: str, card: Card, market: CardMarket, sizes: Sizes) -> Row:
     )
     bids = truth.bids(levels)
     before = errors_of(Player.of(auction, bids, budget).decide(bids, budget), truth, error)
-    after = effects_of(auction, truth, ended.reports, budget, "opt-aggr", error).bound_of_data
+    after = errors_of_liars(auction, truth, ended.reports, budget, error)
     end = np.where(np.isfinite(before) & np.isfinite(after), after, np.nan)
     row = spread("rest_error", estimate(end, truth.population, before))
     row["invalid_at_rest"] = float((~np.isfinite(after)).mean())
@@ -162,6 +168,24 @@ def errors_of(outcome: Outcome, truth: Profiles, error: MarketError) -> Floats:
     loss, size = sales_and_rest(outcome, truth.data_size)
     weights = weights_in(aggregation.create("opt-aggr"), loss, size, error)
     return error_bound_in(error, weights, loss, size).total
+
+
+def errors_of_liars(
+    auction: Auction, truth: Profiles, reports: BidBatch, budget: Floats, error: MarketError
+) -> Floats:
+    """(K,) errors for the records that owners have, where those who would lose decline.
+
+    Weights follow the reports, because the broker knows nothing else.
+    """
+    outcome = Player.of(auction, reports, budget).decide(reports, budget)
+    cost = truth.value(outcome.privacy_loss, records_sold(outcome, reports))
+    accepts = covers(outcome.payment, cost)
+    part = getattr(outcome, "data_size", None)  # a plug-in's own outcome class may lack it
+    kept = Outcome(np.where(accepts, outcome.privacy_loss, 0.0), outcome.payment, part)
+    weights = weights_in(
+        aggregation.create("opt-aggr"), *sales_and_rest(kept, reports.data_size), error
+    )
+    return error_bound_in(error, weights, *sales_and_rest(kept, truth.data_size)).total
 
 
 TESTS = {

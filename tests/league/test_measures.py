@@ -136,6 +136,14 @@ def test_the_truth_has_the_same_error_in_both_columns(small_card):
     assert row["resting"] == pytest.approx((ended.ending == 0).mean())
 
 
+def test_the_error_at_rest_counts_records_that_were_not_bought(small_card):
+    """No lie gains anything, so the market ends where it began."""
+    market, sizes = small_card.market("plain"), small_card.sizes["full"]
+    row = measures.rest("record-price", small_card, market, sizes)
+    assert row["rest_error"] == pytest.approx(1.0)
+    assert row["resting"] == 1.0
+
+
 @pytest.mark.parametrize("broken", ["Overspends", "BeyondTheBudget", "NotANumber"])
 def test_a_mechanism_that_breaks_the_contract_is_refused(small_card, broken):
     market, sizes = small_card.market("plain"), small_card.sizes["full"]

@@ -88,7 +88,7 @@ def lies(name: str, card: Card, market: CardMarket, sizes: Sizes) -> Row:
     auction = auction_in(named(name), market.error())
     found = probe(auction, truth, budget, seed=scenario.seed, effort=sizes.effort)
     cost = found.cost.sum(axis=1)
-    gain = np.where(found.gain > NOTHING * found.cost, found.gain, 0.0).sum(axis=1)
+    gain = notable(found.gain, cost[:, None]).sum(axis=1)
     row = spread("gain", estimate(gain, truth.population, cost))
     row["gaining"] = found.share_gaining().mean
     return row
@@ -103,7 +103,8 @@ def names(name: str, card: Card, market: CardMarket, sizes: Sizes) -> Row:
     split = false_names(
         auction, truth, budget, first, NAMES, effort="quick", seed=scenario.seed, levels=levels
     )
-    gain = np.maximum(split.many_lying - np.maximum(split.one_lying, split.one_truthful), 0.0)
+    gain = split.many_lying - np.maximum(split.one_lying, split.one_truthful)
+    gain = notable(gain, split.cost)
     return spread("names_gain", estimate(gain, truth.population, split.cost))
 
 
@@ -118,7 +119,7 @@ def coalitions(name: str, card: Card, market: CardMarket, sizes: Sizes) -> Row:
         auction, truth, budget, members, effort="quick", seed=scenario.seed, levels=levels
     )
     worth = np.where(members, truth.value(truth.privacy_budget), 0.0).sum(axis=1)
-    gain = np.where(found.gain > NOTHING * worth, found.gain, 0.0)
+    gain = notable(found.gain, worth)
     return spread("coalition_gain", estimate(gain, truth.population, worth))
 
 
@@ -162,6 +163,11 @@ def attempted(test: Callable[..., Row], name: str, *arguments: Any) -> Row:
         raise
     except FlmarketError as error:
         return {"why_not": str(error).splitlines()[0]}
+
+
+def notable(gain: Floats, scale: Floats) -> Floats:
+    """Gains, with those that are rounding or losses as 0."""
+    return np.where(gain > NOTHING * scale, gain, 0.0)
 
 
 def errors_of(outcome: Outcome, truth: Profiles, error: MarketError) -> Floats:

@@ -201,7 +201,7 @@ def by_budget(rows: list[dict[str, str]]) -> list[dict[str, str]]:
 def by_best_cheat(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     """A row for each auction and check, with the cheat that gains most at each privacy loss.
 
-    A cell has the cheat and its gain.
+    A cell has the cheat and its gain with its interval.
     """
     best: dict[tuple[str, str, str], dict[str, str]] = {}
     for row in rows:
@@ -211,7 +211,9 @@ def by_best_cheat(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     wide: dict[tuple[str, str], dict[str, str]] = {}
     for (auction, check, loss), row in best.items():
         cells = wide.setdefault((auction, check), {"auction": auction, "check": check})
-        cells[f"e = {float(loss):g}"] = f"{row['cheat']}: {row['gain'].split()[0]}"
+        numbers = [f"{float(number):.2f}" for number in NUMBER.findall(row["gain"])]
+        ends = f" [{', '.join(numbers[1:])}]" if len(numbers) > 1 else ""
+        cells[f"e = {float(loss):g}"] = f"{row['cheat']} {numbers[0] if numbers else ''}{ends}"
     return list(wide.values())
 
 

@@ -91,7 +91,7 @@ class Cheating:
 
         def played(cheat: str | None, check: str) -> tuple[list[Row], World]:
             cheats = [] if cheat is None else [{"name": cheat, "share": work["share"]}]
-            table = _check(scenario, check)
+            table = None if check == NO_CHECK else check_table(scenario, check)
             market = changed(
                 scenario,
                 seed=work["seed"],
@@ -161,12 +161,16 @@ class Cheating:
         return Finding(rows, plot, sentences, best, OVER_RUNS, shown, best)
 
 
-def _check(scenario: Scenario, name: str) -> dict[str, Any] | None:
-    """The scenario's table [check] with another check; its consequences stay."""
-    if name == NO_CHECK:
-        return None
-    table = {} if scenario.check is None else scenario.check.model_dump(mode="json")
-    kept = {key: value for key, value in table.items() if value is not None}
+def check_table(scenario: Scenario, name: str) -> dict[str, Any]:
+    """The scenario's table [check] with another check; its level and consequences stay.
+
+    The options beside them are those of the check that the scenario names. Others have their own.
+    """
+    if scenario.check is None:
+        return {"name": name}
+    table = scenario.check.model_dump(mode="json")
+    options = () if name == scenario.check.name else scenario.check.options
+    kept = {key: value for key, value in table.items() if value is not None and key not in options}
     return kept | {"name": name}
 
 
@@ -208,7 +212,16 @@ def _grouped(rows: list[Row]) -> list[list[Row]]:
 def _sentence(check: str, best: list[Row]) -> str:
     own = [row for row in best if row["check"] == check]
     honest = sum(row["cheat"] == HONEST for row in own)
-    gains = [row["gain"] for row in own if row["cheat"] != HONEST]
-    most = f"; elsewhere the best cheat gains up to {max(gains):.0%} of the pay" if gains else ""
+    cheats = [row for row in own if row["cheat"] != HONEST]
     where = "without a check" if check == NO_CHECK else check
-    return f"{where}: honesty is the best response in {honest} of {len(own)} cells{most}"
+    said = f"{where}: honesty is the best response in {honest} of {len(own)} cells"
+    if not cheats:
+        return said
+    gain, low, high = (
+        f"{max(cheats, key=lambda row: _number(row['gain']))['gain' + end]:.0%}"
+        for end in ("", "_low", "_high")
+    )
+    return (
+        f"{said}; elsewhere the best cheat gains up to {gain} [{low}, {high}] of the pay, the "
+        "largest of several noisy means"
+    )

@@ -118,6 +118,16 @@ def test_the_probe_of_the_page_runs(monkeypatch, capsys):
     assert capsys.readouterr().out.count("[") >= 3
 
 
+def test_the_best_cheat_of_a_cell_has_the_interval_of_its_gain():
+    rows = [
+        {"auction": "a", "check": "c", "privacy loss": "0.5", "cheat": cheat, "gain": gain}
+        for cheat, gain in (("stale", "0.10 [0.05, 0.15]"), ("noise", "0.636 [0.374, 0.898]"))
+    ]
+    none = [rows[0] | {"privacy loss": "2", "cheat": "honest", "gain": "0"}]
+    (row,) = findings.by_best_cheat(rows + none)
+    assert row["e = 0.5"] == "noise 0.64 [0.37, 0.90]" and row["e = 2"] == "honest 0.00"
+
+
 def test_the_tables_of_the_findings_are_those_that_were_kept():
     for path in findings.PAGES:
         text = path.read_text()

@@ -106,14 +106,14 @@ class Cheating:
         free = honest if work["check"] == NO_CHECK else played(None, NO_CHECK)[1]
         kept = honest.ledger.earned - honest.ledger.forfeited
         pay = _over(kept.sum(), free.ledger.earned.sum())
-        error = _mean(honest_rounds, "true_error")
+        error = mean_of_valid(honest_rounds, "true_error")
         cell = {key: work[key] for key in ("seed", "auction", "loss", "check")}
         nothing: Row = {"gain": 0.0, "caught": np.nan, "kept_privacy": 0.0, "error": 1.0}
         everybody = np.ones(len(honest.population), np.bool_)
         rows = [
             cell
             | nothing
-            | {"cheat": HONEST, "accuracy": _last(honest_rounds), "honest_pay": pay}
+            | {"cheat": HONEST, "accuracy": last_accuracy(honest_rounds), "honest_pay": pay}
             | {"false_accused": _accused(honest, everybody)}
         ]
         for cheat in work["cheats"]:
@@ -130,8 +130,8 @@ class Cheating:
                     "false_accused": _accused(world, ~who),
                     "kept_privacy": 1.0 - _over(ledger.lost[who].sum(), ledger.sold[who].sum()),
                     "honest_pay": pay,
-                    "error": _over(_mean(rounds, "true_error"), error),
-                    "accuracy": _last(rounds),
+                    "error": _over(mean_of_valid(rounds, "true_error"), error),
+                    "accuracy": last_accuracy(rounds),
                 }
             )
         return rows
@@ -187,12 +187,14 @@ def _over(part: float, whole: float) -> float:
     return float(part / whole) if whole else float("nan")
 
 
-def _mean(rounds: list[Row], name: str) -> float:
+def mean_of_valid(rounds: list[Row], name: str) -> float:
+    """The mean of a column over the rounds in which somebody sold; nan if nobody ever did."""
     values = [row[name] for row in rounds if row["valid"] and row[name] is not None]
     return float(np.mean(values)) if values else float("nan")
 
 
-def _last(rounds: list[Row]) -> float:
+def last_accuracy(rounds: list[Row]) -> float:
+    """The accuracy of a run at the last evaluated round."""
     measured = [row["accuracy"] for row in rounds if row["accuracy"] is not None]
     return float(measured[-1]) if measured else float("nan")
 

@@ -266,7 +266,20 @@ def detection(rows):
         yield (f"{market}, 5% of honest messages accused, most cheats caught: " + "; ".join(parts))
 
 
+def cheat_share(rows):
+    most = max(row["share"] for row in rows)
+    for cheat in values_of(rows, "cheat"):
+        here = of(rows, cheat=cheat, share=most)
+        (honest,) = of(rows, cheat=cheat, share=0.0, pipeline=rows[0]["pipeline"])
+        listed = "; ".join(f"{row['pipeline']} {interval(row, 'accuracy')}" for row in here)
+        yield (
+            f"{cheat}, {100 * most:.0f}% of the owners: accuracy {listed} (without cheats "
+            f"{honest['pipeline']} has {interval(honest, 'accuracy')})"
+        )
+
+
 AGAIN = {
+    "cheat-share": cheat_share,
     "detection": detection,
     "cheating": cheating,
     "misreport-gain": misreport_gain,

@@ -63,6 +63,7 @@ STUDIES: dict[str, tuple[str, bool]] = {
     "second-best-noniid": ("second-best-noniid", False),
     "cheating": ("cheating", False),
     "detection": ("detection", False),
+    "cheat-share": ("cheat-share", False),
     "poisoned-markets": ("poisoned-markets", False),
 }
 # The columns of wide tables that the page has; the study's own files have all of them.
@@ -201,7 +202,7 @@ def by_budget(rows: list[dict[str, str]]) -> list[dict[str, str]]:
 def by_best_cheat(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     """A row for each auction and check, with the cheat that gains most at each privacy loss.
 
-    A cell has the cheat and its gain.
+    A cell has the cheat and its gain with its interval.
     """
     best: dict[tuple[str, str, str], dict[str, str]] = {}
     for row in rows:
@@ -211,7 +212,29 @@ def by_best_cheat(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     wide: dict[tuple[str, str], dict[str, str]] = {}
     for (auction, check, loss), row in best.items():
         cells = wide.setdefault((auction, check), {"auction": auction, "check": check})
-        cells[f"e = {float(loss):g}"] = f"{row['cheat']}: {row['gain'].split()[0]}"
+        numbers = [f"{float(number):.2f}" for number in NUMBER.findall(row["gain"])]
+        ends = f" [{', '.join(numbers[1:])}]" if len(numbers) > 1 else ""
+        cells[f"e = {float(loss):g}"] = f"{row['cheat']} {numbers[0] if numbers else ''}{ends}"
+    return list(wide.values())
+
+
+def by_share(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """A row for each cheat and pipeline, with the accuracy at each share of cheats.
+
+    The last column has the true error over that without cheats, at the largest share.
+    """
+    wide: dict[tuple[str, str], dict[str, str]] = {}
+    cheats = list(dict.fromkeys(row["cheat"] for row in rows))
+    for row in sorted(rows, key=lambda row: (cheats.index(row["cheat"]), float(row["share"]))):
+        key = row["cheat"], row["pipeline"]
+        cells = wide.setdefault(key, {"cheat": key[0], "pipeline": key[1]})
+        cells.pop("error then", None)
+        for head, column in (
+            (f"{float(row['share']):.0%}", "accuracy"),
+            ("error then", "error ratio"),
+        ):
+            mean, low, high = (float(number) for number in NUMBER.findall(row[column]))
+            cells[head] = f"{mean:.2f} [{low:.2f}, {high:.2f}]"
     return list(wide.values())
 
 
@@ -268,7 +291,7 @@ def table(name: str) -> str:
     if "over floor" in rows[0]:
         rows = by_range(rows)
     if "cheat" in rows[0]:
-        rows = by_best_cheat(rows)
+        rows = by_best_cheat(rows) if "check" in rows[0] else by_share(rows)
     if "bound" in rows[0] and "check" in rows[0]:
         rows = by_check(rows)
     heads = COLUMNS.get(STUDIES[name][0], tuple(rows[0]))

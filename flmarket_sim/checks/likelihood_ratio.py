@@ -26,8 +26,9 @@ class LikelihoodRatio:
       reference, so the height is the test. For PrivUnit the ratio has two values, one in the cap
       and one outside; the height orders messages of equal ratio, which costs nothing
     - Laplace: log ratio = sum over coordinates of (|m_j - g_j| - |m_j|) e / (2 C), for g the full
-      gradient times `alignment`. Each coordinate of an honest gradient is assumed to be at least
-      that of g, on its side of zero. At alignment 0 the test is the height
+      gradient times `alignment`; noise is the release of zeros here. Each coordinate of an honest
+      gradient is assumed to be at least that of g, on its side of zero. At alignment 0 the test is
+      the height
     - all others: the height, with a p-value for every gradient by the promise of privacy
 
     `draws` is the number of simulated messages for Laplace; 0 leaves it to the dimension.

@@ -204,6 +204,7 @@ BUILT_IN = {  # kind: name: where in this package the class is
         "bargains": "studies.bargains:Bargains",
         "cheating": "studies.cheating:Cheating",
         "detection": "studies.detection:Detection",
+        "cheat-share": "studies.cheat_share:ShareOfCheats",
         "league": "league.league_study:League",
         "error-by-budget": "paper.error_by_budget:ErrorByBudget",
         "accuracy": "paper.accuracy:Accuracy",

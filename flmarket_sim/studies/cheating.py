@@ -91,7 +91,7 @@ class Cheating:
 
         def played(cheat: str | None, check: str) -> tuple[list[Row], World]:
             cheats = [] if cheat is None else [{"name": cheat, "share": work["share"]}]
-            table = _check(scenario, check)
+            table = None if check == NO_CHECK else check_table(scenario, check)
             market = changed(
                 scenario,
                 seed=work["seed"],
@@ -106,14 +106,14 @@ class Cheating:
         free = honest if work["check"] == NO_CHECK else played(None, NO_CHECK)[1]
         kept = honest.ledger.earned - honest.ledger.forfeited
         pay = _over(kept.sum(), free.ledger.earned.sum())
-        error = _mean(honest_rounds, "true_error")
+        error = mean_of_valid(honest_rounds, "true_error")
         cell = {key: work[key] for key in ("seed", "auction", "loss", "check")}
         nothing: Row = {"gain": 0.0, "caught": np.nan, "kept_privacy": 0.0, "error": 1.0}
         everybody = np.ones(len(honest.population), np.bool_)
         rows = [
             cell
             | nothing
-            | {"cheat": HONEST, "accuracy": _last(honest_rounds), "honest_pay": pay}
+            | {"cheat": HONEST, "accuracy": last_accuracy(honest_rounds), "honest_pay": pay}
             | {"false_accused": _accused(honest, everybody)}
         ]
         for cheat in work["cheats"]:
@@ -130,8 +130,8 @@ class Cheating:
                     "false_accused": _accused(world, ~who),
                     "kept_privacy": 1.0 - _over(ledger.lost[who].sum(), ledger.sold[who].sum()),
                     "honest_pay": pay,
-                    "error": _over(_mean(rounds, "true_error"), error),
-                    "accuracy": _last(rounds),
+                    "error": _over(mean_of_valid(rounds, "true_error"), error),
+                    "accuracy": last_accuracy(rounds),
                 }
             )
         return rows
@@ -161,12 +161,16 @@ class Cheating:
         return Finding(rows, plot, sentences, best, OVER_RUNS, shown, best)
 
 
-def _check(scenario: Scenario, name: str) -> dict[str, Any] | None:
-    """The scenario's table [check] with another check; its consequences stay."""
-    if name == NO_CHECK:
-        return None
-    table = {} if scenario.check is None else scenario.check.model_dump(mode="json")
-    kept = {key: value for key, value in table.items() if value is not None}
+def check_table(scenario: Scenario, name: str) -> dict[str, Any]:
+    """The scenario's table [check] with another check; its level and consequences stay.
+
+    The options beside them are those of the check that the scenario names. Others have their own.
+    """
+    if scenario.check is None:
+        return {"name": name}
+    table = scenario.check.model_dump(mode="json")
+    options = () if name == scenario.check.name else scenario.check.options
+    kept = {key: value for key, value in table.items() if value is not None and key not in options}
     return kept | {"name": name}
 
 
@@ -183,12 +187,14 @@ def _over(part: float, whole: float) -> float:
     return float(part / whole) if whole else float("nan")
 
 
-def _mean(rounds: list[Row], name: str) -> float:
+def mean_of_valid(rounds: list[Row], name: str) -> float:
+    """The mean of a column over the rounds in which somebody sold; nan if nobody ever did."""
     values = [row[name] for row in rounds if row["valid"] and row[name] is not None]
     return float(np.mean(values)) if values else float("nan")
 
 
-def _last(rounds: list[Row]) -> float:
+def last_accuracy(rounds: list[Row]) -> float:
+    """The accuracy of a run at the last evaluated round."""
     measured = [row["accuracy"] for row in rounds if row["accuracy"] is not None]
     return float(measured[-1]) if measured else float("nan")
 
@@ -208,7 +214,16 @@ def _grouped(rows: list[Row]) -> list[list[Row]]:
 def _sentence(check: str, best: list[Row]) -> str:
     own = [row for row in best if row["check"] == check]
     honest = sum(row["cheat"] == HONEST for row in own)
-    gains = [row["gain"] for row in own if row["cheat"] != HONEST]
-    most = f"; elsewhere the best cheat gains up to {max(gains):.0%} of the pay" if gains else ""
+    cheats = [row for row in own if row["cheat"] != HONEST]
     where = "without a check" if check == NO_CHECK else check
-    return f"{where}: honesty is the best response in {honest} of {len(own)} cells{most}"
+    said = f"{where}: honesty is the best response in {honest} of {len(own)} cells"
+    if not cheats:
+        return said
+    gain, low, high = (
+        f"{max(cheats, key=lambda row: _number(row['gain']))['gain' + end]:.0%}"
+        for end in ("", "_low", "_high")
+    )
+    return (
+        f"{said}; elsewhere the best cheat gains up to {gain} [{low}, {high}] of the pay, the "
+        "largest of several noisy means"
+    )

@@ -14,13 +14,14 @@ from flmarket_sim.checks.undetectable import cap_chances, most_power, two_events
 from flmarket_sim.eventlog.reader import read_events, read_owners
 from flmarket_sim.experiments.market_runs import load_data, ran
 from flmarket_sim.learning.buyer_model import create_model, gradient_dimension
+from flmarket_sim.perturbation.perturbation import delta_of
 from flmarket_sim.perturbation.priv_unit import PrivUnit
 from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Streams
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.scenario.part import Probability
 from flmarket_sim.statistics import OVER_RUNS, Estimate, from_seeds
-from flmarket_sim.studies.cheating import Checks
+from flmarket_sim.studies.cheating import Checks, check_table
 from flmarket_sim.studies.pipelines import Variant, Variants
 from flmarket_sim.studies.study import Count, Factors, Finding, Plot, Row, Work, spread
 
@@ -50,8 +51,8 @@ class Detection:
     caught   share of the cheats' messages that are accused then. Messages of equal p-value are
              accused by lot
     bound    for `nothing-but-noise`, the power that no test exceeds at that share, whatever it
-             knows: exact for PrivUnit, and else by the privacy loss alone. Empty for other cheats,
-             whose messages are no releases of what they sold
+             knows: exact for PrivUnit, and else by the promise of privacy alone, e and delta.
+             Empty for other cheats, whose messages are no releases of what they sold
     """
 
     name = "detection"
@@ -79,7 +80,7 @@ class Detection:
             seed=work["seed"],
             owners__privacy_budget=[work["loss"], work["loss"]],
             owners__cheats=[{"name": work["cheat"], "share": work["share"]}],
-            check={"name": work["check"], "consequences": []} | _kept(scenario),
+            check=check_table(scenario, work["check"]) | {"consequences": []},
         )
         data = load_data(played)
         with ran(played, data) as folder:
@@ -153,13 +154,8 @@ def bound(scenario: Scenario, cheat: str, loss: float, dimension: int) -> Floats
     if release.name == PrivUnit.name:
         length = str(release.options.get("length", "kept"))
         return two_events_power(levels, *cap_chances(loss, dimension, length))
-    return most_power(levels, loss)
-
-
-def _kept(scenario: Scenario) -> Row:
-    """The rest of the scenario's table [check]: its history and its reference."""
-    table = {} if scenario.check is None else scenario.check.model_dump(mode="json")
-    return {key: table[key] for key in ("history", "reference") if table.get(key) is not None}
+    made = registry.perturbations.create(release.name, **release.options)
+    return most_power(levels, loss, delta_of(made))
 
 
 def _sentence(market: str, said: Sequence[Row]) -> str:

@@ -20,7 +20,7 @@ CHANGED = {  # other values of all parameters of each notebook
     "4_privacy_ledgers": "ROUNDS, OWNERS, LIFETIMES = 45, 20, [4.0]",
     "5_anatomy_of_the_error_bound": "ROUNDS, FACTORS, FACTOR = 5, (0.3, 1.0), 0.3",
     "6_who_cheats": "CHEATS, CHECKS = ['stale', 'sign-flip'], ['csra']\n"
-    "LOSSES, ROUNDS, SEED = [2.0], 5, 3",
+    "LOSSES, OWNERS, ROUNDS, SEED = [2.0], 40, 5, 3",
 }
 READ = {path: notebooks.read(path) for path in notebooks.NOTEBOOKS}
 MACHINE = re.compile(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.check_levels import NAMES, accused
-from benchmarks.detector_power import bound, measured
+from benchmarks.detector_power import RANDOM, ZEROS, bound, log_densities, measured, mixture_power
 from flmarket_sim.checks import Evidence, PastRound
 from flmarket_sim.errors import InputError
 from flmarket_sim.plugins.registry import checks, perturbations
@@ -92,13 +92,31 @@ def test_with_a_known_direction_nothing_but_noise_is_seen():
 
 
 @pytest.mark.parametrize(
-    ("name", "gradient"), [("priv-unit", "any direction"), ("laplace", "one coordinate")]
+    ("name", "gradient", "sent"),
+    [("priv-unit", "any direction", RANDOM), ("laplace", "one coordinate", ZEROS)],
 )
 @pytest.mark.parametrize("loss", [0.5, 8.0])
-def test_the_best_detector_is_near_the_bound(name, gradient, loss):
-    honest, cheats = measured(name, loss, 10, gradient, 0.05, 3000)
+def test_the_best_detector_is_near_the_bound(name, gradient, sent, loss):
+    honest, cheats = measured(name, loss, 10, gradient, sent, 0.05, 3000)
     assert honest <= 0.05 + 4 * np.sqrt(0.05 / 3000)
     assert cheats == pytest.approx(bound(name, loss, 10, gradient, 0.05), abs=0.035)
+
+
+def test_a_random_direction_under_laplace_is_found_less_often_than_its_best_test_finds_it():
+    _, cheats = measured("laplace", 8.0, 10, "all coordinates alike", RANDOM, 0.05, 4000)
+    best = mixture_power(8.0, 10, "all coordinates alike", 0.05, 4000)
+    zeros = bound("laplace", 8.0, 10, "all coordinates alike", 0.05)
+    assert cheats < best - 0.01 and best == pytest.approx(zeros, abs=0.03)
+
+
+def test_a_mean_density_is_what_a_loop_over_gradients_says():
+    rng = np.random.default_rng(0)
+    messages, gradients, loss = rng.normal(size=(5, 3)), rng.normal(size=(4, 3)), 1.5
+    slow = [
+        np.log(np.mean([np.exp(-loss / 2 * np.abs(m - g).sum()) for g in gradients]))
+        for m in messages
+    ]
+    assert log_densities(messages, gradients, loss) == pytest.approx(np.array(slow))
 
 
 def test_who_cannot_be_judged_is_not_accused():

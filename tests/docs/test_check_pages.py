@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from benchmarks.check_levels import accused_in_markets
 from docs import undetectable
 from flmarket_sim.checks.honest_payment import stake_of_any_perturbation, stake_of_caps
 from flmarket_sim.checks.undetectable import largest_distance
@@ -52,12 +53,23 @@ def test_at_small_losses_the_stake_is_two_units_of_value_and_at_large_ones_a_sma
     assert stake_of_caps(8.0, 650) > 1.2 * stake_of_any_perturbation(8.0)
 
 
-def test_the_measured_detector_is_within_two_points_of_the_bound():
+def test_the_measured_detector_is_within_two_points_of_the_bound_where_that_is_exact():
     found = rows("benchmarks/detector_power.md")
     assert {row[0] for row in found} == {"priv-unit", "laplace"} and len(found) >= 16
+    assert {row[3] for row in found if row[0] == "laplace"} == {"zeros", "a random direction"}
     for row in found:
-        cheats, best, most = map(float, row[5:8])
-        assert abs(cheats - best) <= 2.0 and best <= most + 0.01
+        cheats, best, most = map(float, row[6:9])
+        exact = row[0] == "priv-unit" or row[3] == "zeros"
+        assert cheats - best <= 2.0 and best <= most + 0.01
+        assert not exact or best - cheats <= 2.0
+
+
+def test_the_page_has_what_was_measured_of_the_shipped_cheat():
+    case = ["laplace", "10", "all coordinates alike", "a random direction", "8"]
+    (row,) = (row for row in rows("benchmarks/detector_power.md") if row[:5] == case)
+    cheats, best = (f"{float(number):.0f} %" for number in row[6:8])
+    said = f"the check finds {cheats} and that test {best}."
+    assert said in undetectable.PAGE.read_text()
 
 
 def test_no_check_was_measured_above_its_share():
@@ -65,3 +77,24 @@ def test_no_check_was_measured_above_its_share():
     assert found
     for row in found:
         assert all(float(share) <= 5.0 for share in row[2:])
+
+
+def test_the_page_on_cheats_says_whom_a_direction_accuses_wrongly():
+    lines = (ROOT / "benchmarks/check_levels_non_iid.md").read_text().splitlines()
+    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if "|" in line]
+    found = {(row[0], row[1]): dict(zip(table[0], row, strict=True)) for row in table[2:]}
+    text = (ROOT / "docs/cheating.md").read_text()
+    block = re.search(r"<!-- measured by: .*--non-iid -->(.*?)<!-- end -->", text, re.DOTALL)
+    for check in ("aggregate-cosine", "peer-cosine", "likelihood-ratio"):
+        said = " ".join(block[1].split()).partition(f"`{check}`")[2]
+        eight, sixteen = (float(number) for number in re.findall(r"([\d.]+) %", said)[:2])
+        if check == "aggregate-cosine":  # the level stands behind the first pair
+            assert "at a level of 5 %" in said
+        assert eight == pytest.approx(float(found["dirichlet", "8"][check]), abs=0.051)
+        assert sixteen == pytest.approx(float(found["dirichlet", "16"][check]), abs=0.051)
+        assert float(found["iid", "16"][check]) < 5.0 < eight
+
+
+def test_markets_of_honest_owners_are_judged():
+    guilty, judged = accused_in_markets({"name": "dirichlet", "alpha": 0.1}, "peer-cosine", 16.0, 1)
+    assert judged == 240 and 0 < guilty < 0.4 * judged

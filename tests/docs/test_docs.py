@@ -118,6 +118,28 @@ def test_the_probe_of_the_page_runs(monkeypatch, capsys):
     assert capsys.readouterr().out.count("[") >= 3
 
 
+def test_the_best_cheat_of_a_cell_has_the_interval_of_its_gain():
+    rows = [
+        {"auction": "a", "check": "c", "privacy loss": "0.5", "cheat": cheat, "gain": gain}
+        for cheat, gain in (("stale", "0.10 [0.05, 0.15]"), ("noise", "0.636 [0.374, 0.898]"))
+    ]
+    none = [rows[0] | {"privacy loss": "2", "cheat": "honest", "gain": "0"}]
+    (row,) = findings.by_best_cheat(rows + none)
+    assert row["e = 0.5"] == "noise 0.64 [0.37, 0.90]" and row["e = 2"] == "honest 0.00"
+
+
+def test_the_table_of_shares_has_a_column_for_each_and_the_last_error():
+    rows = [
+        {"cheat": "flip", "pipeline": name, "share": share, "accuracy": f"{mean} [0.1, 0.9]"}
+        | {"error ratio": f"{10 * mean} [1, 9]"}
+        for name, share, mean in (("sum", "0.4", 0.2), ("sum", "0", 0.8), ("check", "0", 0.7))
+    ]
+    wide = {row["pipeline"]: row for row in findings.by_share(rows)}
+    assert list(wide["sum"]) == ["cheat", "pipeline", "0%", "40%", "error then"]
+    assert wide["sum"]["40%"] == "0.20 [0.10, 0.90]"
+    assert wide["sum"]["error then"] == "2.00 [1.00, 9.00]"
+
+
 def test_the_tables_of_the_findings_are_those_that_were_kept():
     for path in findings.PAGES:
         text = path.read_text()

@@ -5,6 +5,7 @@ import pytest
 
 import flmarket_sim as fm
 from flmarket_sim.checks.undetectable import most_power
+from flmarket_sim.studies.cheating import check_table
 from flmarket_sim.studies.detection import LEVELS, bound, power
 from flmarket_sim.studies.study_run import find_out
 from tests.support.paths import ROOT
@@ -51,6 +52,14 @@ def test_the_bound_is_exact_for_privunit_and_by_the_loss_alone_otherwise():
     assert np.isnan(bound(scenario, "more-noise", 2.0, 650)).all()
 
 
+def test_the_bound_of_noise_that_promises_less_has_its_delta():
+    """At a loss of 0.1 and a delta of 0.2; by the loss alone the bound would be far too small."""
+    settings = ['perturbation={name="gaussian", delta=0.2}']
+    found = bound(fm.load_scenario(SCENARIO, settings), "nothing-but-noise", 0.1, 650)
+    assert found == pytest.approx(most_power(LEVELS, 0.1, 0.2))
+    assert found[2] > 0.3 > most_power(LEVELS, 0.1)[2]
+
+
 def test_the_length_gives_more_noise_away_and_nothing_but_noise_not():
     settings = ["study.seeds=2", "study.losses=[1.0]", 'study.checks=["variance"]', "rounds=2"]
     settings += ["model.evaluate_every=2"]
@@ -60,6 +69,29 @@ def test_the_length_gives_more_noise_away_and_nothing_but_noise_not():
         found[cheat] = [row["caught"] for row in rows]
     assert min(found["more-noise"]) == 1.0
     assert found["nothing-but-noise"] == pytest.approx(2 * list(LEVELS))
+
+
+OWN_OPTION = [
+    'check={name="peer-cosine", alignment=0.5, history=3, level=0.2}',
+    'study.checks=["variance", "peer-cosine"]',
+    "study.losses=[1.0]",
+    "study.seeds=2",
+    "rounds=2",
+    "model.evaluate_every=2",
+]
+
+
+@pytest.mark.parametrize("name", ["detection", "cheating"])
+def test_options_of_the_scenarios_check_are_no_options_of_other_checks(name):
+    settings = list(OWN_OPTION)
+    if name == "cheating":
+        settings += ['study.auctions=["posted-price"]', 'study.cheats=["stale"]']
+    scenario = fm.load_scenario(ROOT / f"scenarios/studies/{name}.toml", settings)
+    rows = find_out(scenario).rows
+    assert {row["check"] for row in rows} == {"variance", "peer-cosine"}
+    own, other = (check_table(scenario, check) for check in ("peer-cosine", "variance"))
+    assert own["alignment"] == 0.5 and "alignment" not in other
+    assert own["history"] == other["history"] == 3 and own["level"] == other["level"] == 0.2
 
 
 def test_an_unknown_cheat_is_refused_before_anything_runs():

@@ -238,13 +238,15 @@ def cheating(rows):
                 cells += 1
                 if best["cheat"] == "honest":
                     honest += 1
-                elif most is None or best["gain"] > most:
-                    most = best["gain"]
-        gains = (
-            ""
-            if most is None
-            else (f"; elsewhere the best cheat gains up to {100 * most:.0f}% of the pay")
-        )
+                elif most is None or best["gain"] > most["gain"]:
+                    most = best
+        gains = ""
+        if most is not None:
+            gain, low, high = (100 * most[f"gain{end}"] for end in ("", "_low", "_high"))
+            gains = (
+                f"; elsewhere the best cheat gains up to {gain:.0f}% [{low:.0f}%, {high:.0f}%] of "
+                "the pay, the largest of several noisy means"
+            )
         yield f"{check}: honesty is the best response in {honest} of {cells} cells{gains}"
 
 
@@ -264,7 +266,20 @@ def detection(rows):
         yield (f"{market}, 5% of honest messages accused, most cheats caught: " + "; ".join(parts))
 
 
+def cheat_share(rows):
+    most = max(row["share"] for row in rows)
+    for cheat in values_of(rows, "cheat"):
+        here = of(rows, cheat=cheat, share=most)
+        (honest,) = of(rows, cheat=cheat, share=0.0, pipeline=rows[0]["pipeline"])
+        listed = "; ".join(f"{row['pipeline']} {interval(row, 'accuracy')}" for row in here)
+        yield (
+            f"{cheat}, {100 * most:.0f}% of the owners: accuracy {listed} (without cheats "
+            f"{honest['pipeline']} has {interval(honest, 'accuracy')})"
+        )
+
+
 AGAIN = {
+    "cheat-share": cheat_share,
     "detection": detection,
     "cheating": cheating,
     "misreport-gain": misreport_gain,

@@ -38,6 +38,7 @@ SMALL = {
         'checks=["variance"]',
     ],
     "detection": ["seeds=2", "losses=[2.0]", 'checks=["variance", "likelihood-ratio"]'],
+    "cheat-share": ["seeds=2", "shares=[0.4]", 'cheats=[{name="sign-flip"}]'],
     "buyers-curve": ["seeds=2", "factors=[0.3, 1.0]", 'auctions=["all-in-critical"]'],
     "second-best": [
         "profiles=12",
@@ -58,6 +59,7 @@ OTHERWISE = {  # shorter runs, and data that everybody has
     "poisoned-markets": [*SHORT, INSTEAD],
     "cheating": ["rounds=2", "model.evaluate_every=2"],
     "detection": ["rounds=2", "model.evaluate_every=2"],
+    "cheat-share": ["rounds=2", "model.evaluate_every=2"],
     "first-market": SHORT,
     "buyers-curve": ["rounds=4", INSTEAD],
 }

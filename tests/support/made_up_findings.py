@@ -97,6 +97,22 @@ CASES = {
         settings=('study.checks=["variance", "csra"]',),
         derived=lambda rows: [5],  # percent of honest messages
     ),
+    "cheat-share": Case(
+        "studies/cheat-share",
+        [
+            {"seed": k, "cheat": cheat, "pipeline": pipeline, "share": share}
+            for k in (0, 1, 2)
+            for cheat in ("sign-flip", "stale")
+            for pipeline in ("weighted sum", "length checked")
+            for share in (0.0, 0.2, 0.4)
+        ],
+        numbers=("accuracy", "true_error"),
+        settings=(
+            'study.cheats=[{name="sign-flip"}, {name="stale"}]',
+            'study.pipelines=[{name="weighted sum"}, {name="length checked"}]',
+            "study.shares=[0.2, 0.4]",
+        ),
+    ),
     "misreport-gain": Case(
         "studies/misreport-gain",
         [{"auction": a, "budget_factor": f, "markets": 7} for a in TWO for f in (0.5, 1.0)],

@@ -50,6 +50,38 @@ def geometric_median_value(messages, weights, variance):
     return min(found)
 
 
+def geometric_median_gap(x, points, weights):
+    """How far the sum of distances at x is above its minimum at most, over itself.
+
+    It is convex, so it is 2 |g| / sum(a) for the shortest g among its subgradients at x.
+    """
+    pull, own = np.zeros(len(x)), 0.0
+    for point, weight in zip(points, weights, strict=True):
+        distance = np.linalg.norm(point - x)
+        if distance == 0.0:
+            own += weight
+        else:
+            pull += weight * (x - point) / distance
+    return 2.0 * max(np.linalg.norm(pull) - own, 0.0) / sum(weights)
+
+
+def geometric_median_of_three_axes(weight):
+    """The median of the unit vectors of three axes with the weights (weight, 1, 1).
+
+    It lies between the first and the middle of the others; halving finds where the sum of distances
+    stops to fall.
+    """
+    first, middle = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.5, 0.5])
+    low, high = 0.0, 1.0
+    for _ in range(200):
+        part = (low + high) / 2
+        x = first + part * (middle - first)
+        along = (middle - first) / np.linalg.norm(middle - first)
+        slope = weight + 2 * ((x - [0.0, 1.0, 0.0]) @ along) / np.linalg.norm(x - [0.0, 1.0, 0.0])
+        low, high = (part, high) if slope < 0 else (low, part)
+    return first + low * (middle - first)
+
+
 def krum_order(messages, variance, cheats, unit):
     """Places of the messages from the lowest score on, and how many may be anything.
 

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flmarket_sim.aggregation.robust.distances import squared_distances
+from flmarket_sim.aggregation.robust.geometric_median import geometric_median
 from flmarket_sim.aggregation.robust.robust_rule import combined, standardised
 from flmarket_sim.aggregation.weighted_sum import weighted_sum
-from flmarket_sim.errors import ContractError, InputError
+from flmarket_sim.errors import InputError
 from flmarket_sim.plugins.registry import robust_rules
 from tests.aggregation.robust import slow_rules
 
@@ -116,11 +117,54 @@ def test_a_geometric_median_may_be_a_message_and_may_lie_on_a_line():
     assert found == pytest.approx([5.0, 5.0])
 
 
-def test_a_geometric_median_that_is_not_proved_is_an_error():
-    rule = robust_rules.create("geometric-median", tolerance=1e-12, iterations=1)
+NEAR_TIES = [10.0**-k for k in range(1, 13)]
+
+
+@pytest.mark.parametrize("below", NEAR_TIES)
+def test_a_message_just_too_light_to_be_the_geometric_median_is_told_from_it(below):
+    weight = np.sqrt(3.0) * (1.0 - below)  # at the root of three the first message is the median
+    weights = np.array([weight, 1.0, 1.0])
+    weights /= weights.sum()
+    around = np.eye(3) - np.eye(3)[0]  # the first is zero, so that numbers near it have all digits
+    for tolerance in (1e-7, 1e-12):
+        rule = robust_rules.create("geometric-median", tolerance=tolerance)
+        ours = combined(rule, around, weights, np.ones(3))
+        assert slow_rules.geometric_median_gap(ours, around, weights) <= tolerance * (1 + 1e-3)
+    there = combined(rule, np.eye(3), weights, np.ones(3))
+    slow = slow_rules.geometric_median_of_three_axes(weight)
+    assert there == pytest.approx(slow, abs=1e-11)
+    assert there - np.eye(3)[0] == pytest.approx(ours, abs=1e-15)
+
+
+@given(SEEDS, st.sampled_from(NEAR_TIES), st.sampled_from([1e-7, 1e-10]))
+def test_near_ties_of_any_messages_end_with_a_proof(seed, below, tolerance):
+    rng = np.random.default_rng(seed)
+    n, dimension = int(rng.integers(3, 12)), int(rng.choice([2, 5, 60]))
+    points, weights = rng.normal(size=(n, dimension)), rng.uniform(0.1, 1.0, n)
+    points[0] = 0.0  # numbers near it have all digits
+    pull = weights[1:] @ (points[1:] / np.linalg.norm(points[1:], axis=1)[:, None])
+    weights[0] = np.linalg.norm(pull) * (1.0 - below)
+    found = geometric_median(points, weights, tolerance, 1000)
+    assert found.gap <= tolerance
+    slow = slow_rules.geometric_median_gap(found.point, points, weights)
+    assert slow <= tolerance * (1 + 1e-3) + 1e-13
+
+
+def test_a_geometric_median_that_ends_early_states_how_far_it_may_be_from_the_minimum():
     messages, weights, variance = market(3, n=9, dimension=3)
-    with pytest.raises(ContractError, match="after 1 iterations"):
-        combined(rule, messages, weights, variance)
+    counts = weights > 0
+    points, pull = messages[counts], standardised(weights, variance)[counts]
+    least = geometric_median(points, pull, 1e-12, 1000)
+    lengths = [pull @ np.linalg.norm(points - least.point, axis=1)]
+    gaps = [least.gap]
+    for iterations in (3, 1):
+        early = geometric_median(points, pull, 1e-12, iterations)
+        lengths.append(pull @ np.linalg.norm(points - early.point, axis=1))
+        gaps.append(early.gap)
+        assert 1e-12 < (lengths[-1] - lengths[0]) / lengths[-1] <= early.gap
+        rule = robust_rules.create("geometric-median", tolerance=1e-12, iterations=iterations)
+        assert combined(rule, messages, weights, variance) == pytest.approx(early.point)
+    assert gaps == sorted(gaps)
 
 
 def test_noise_that_is_known_decides_who_krum_trusts():

@@ -167,6 +167,7 @@ def public_rules(cohort: Cohort) -> PublicRules:
         classes=0 if world.data is None else len(world.data.classes),
         bidders=world.scenario.market.bidders,
         asked_share=world.scenario.market.bidders / len(world.population),
+        rounds=world.scenario.rounds,
         inspection=None if cohort.inspection is None else cohort.inspection.public,
     )
 

@@ -43,6 +43,7 @@ class PublicRules:
     classes       the number of classes of the records; 0 where the market has none
     bidders       the owners who are asked in a round
     asked_share   the chance that an owner is asked in a round
+    rounds        for how many rounds the buyer purchases
     inspection    what the broker does to find cheats; None if she does nothing
     """
 
@@ -52,6 +53,7 @@ class PublicRules:
     classes: int
     bidders: int
     asked_share: float
+    rounds: int
     inspection: PublicInspection | None = None
 
 

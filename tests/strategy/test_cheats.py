@@ -19,7 +19,7 @@ from flmarket_sim.strategy.cheats.cheat import (
 )
 from flmarket_sim.strategy.cheats.rational import Rational, rates_of
 from flmarket_sim.strategy.cheats.rehearsal import rehearse
-from tests.support.exact_norm_check import ExactNorm, AgainstOthers, Suspicious
+from tests.support.exact_norm_check import AgainstOthers, ExactNorm, Suspicious
 
 D = 24
 OPTIONS = {"targeted-poison": {"source": 2, "target": 0}}

@@ -165,6 +165,67 @@ def test_owners_who_lose_less_accept_less():
     assert declined[0] > 0 and declined[1] == 0
 
 
+def ledger_sums(scenario):
+    ledger = simulation.rounds_and_world(scenario)[1].ledger
+    return {
+        name: getattr(ledger, name).sum()
+        for name in ("gradients", "earned", "cost", "sold", "lost", "forfeited")
+    }
+
+
+@pytest.mark.parametrize("family", ["step", "linear"])
+@pytest.mark.parametrize("auction", ["all-in-critical", "seq-price"])
+def test_a_cheat_that_saves_nothing_sells_what_honesty_sells_under_any_number_of_names(
+    family, auction
+):
+    """Who flips signs loses what she sold, and a single-minded owner has one cost for all names."""
+    names = [{"name": "false-names", "share": 0.5, "identities": 3}]
+    watched = {"name": CHECKS + "ExactNorm", "consequences": []}
+    honest, flipped = (
+        ledger_sums(
+            market(
+                cheats,
+                watched,
+                owners={"count": 12, "behaviours": names, "families": [family], "cheats": cheats},
+                auction={"name": auction},
+            )
+        )
+        for cheats in ([], [{"name": "sign-flip", "share": 1.0}])
+    )
+    assert honest["gradients"] > 0
+    assert flipped == {name: pytest.approx(total) for name, total in honest.items()}
+
+
+def test_a_single_minded_owner_who_sends_noise_under_all_her_names_has_no_cost():
+    owners = {
+        "behaviours": [{"name": "false-names", "share": 1.0}],
+        "families": ["step"],
+        "cheats": [{"name": "nothing-but-noise", "share": 1.0}],
+    }
+    found = ledger_sums(market(owners=owners))
+    assert found["earned"] > 0 == found["cost"] == found["lost"]
+
+
+def test_who_cheats_in_turn_decides_by_what_the_sale_truly_costs_her():
+    """At a level of 0.6 many honest owners find their favourite too little, and owners whose
+    records lose nothing take every menu that their bids let them take."""
+    check = {"name": CHECKS + "ExactNorm", "level": 0.6}
+    accepted = {
+        (name, looked): ledger_sums(
+            market(cheats, check if looked else None, rounds=6, auction={"name": "seq-price"})
+        )["gradients"]
+        for name, cheats in (
+            ("honest", ()),
+            ("noise", [{"name": "nothing-but-noise"}]),
+            ("rational", [{"name": "rational", "rehearsals": 2}]),
+        )
+        for looked in (False, True)
+    }
+    assert accepted["honest", True] < 0.8 * accepted["honest", False]
+    for name in ("noise", "rational"):
+        assert accepted[name, True] == accepted[name, False] == accepted["honest", False]
+
+
 # -- the broker looks ------------------------------------------------------------------------------
 
 

@@ -68,6 +68,10 @@ class SaleView:
     parameters    (D,) the buyer's public model
     cost          what a loss (k,) on so many records (k,) is truly worth to each of them
     rng           random numbers of this cheat, buyer and round
+
+    A row is a name. A single-minded owner who bids under several names has one cost for all of
+    them: `cost` splits it among her names that lose anything, and `payment` splits the sum of what
+    they are paid.
     """
 
     round: int

@@ -47,11 +47,8 @@ class JudgedGradients:
         return self.amounts if self.verdicts is None else self.amounts - self.verdicts.forfeited
 
     def log(self, cohort: Cohort, offers: Offers) -> None:
-        """Logs the verdicts, and books them, the deposits that are lost, and what sales cost."""
+        """Logs the verdicts, and books them and the deposits that are lost."""
         found, ledger = self.verdicts, cohort.world.ledger
-        if len(self.rows):
-            people = cohort.people[offers.slots[self.rows]]
-            ledger.bear(people, cohort.true_costs(offers, self.rows))
         if found is None:
             return
         slots = offers.slots[self.rows]

@@ -226,6 +226,45 @@ def test_who_cheats_in_turn_decides_by_what_the_sale_truly_costs_her():
         assert accepted[name, True] == accepted[name, False] == accepted["honest", False]
 
 
+SLOW = {
+    "bidders": 12,
+    "gradient_deadline": 0.9,
+    "delay": {"name": "uniform", "low": 0.1, "high": 0.6},
+}
+
+
+def test_messages_that_come_too_late_have_cost_their_owners_all_the_same(tmp_path):
+    cheats = [{"name": "sign-flip", "share": 0.5}]
+    run = fm.run(market(cheats, {"name": "variance"}, market=SLOW), tmp_path / "run").path
+    late = [row for row in rows(run, "late") if row["message"] == "gradient"]
+    values, borne = by_message(run, "decision", "sender"), defaultdict(float)
+    for key in by_message(run, "gradient", "sender"):
+        borne[key[1]] += values[key]["value"]
+    ledger = fm.sql(run, "select * from ledger").to_pylist()
+    assert late and sum(row["judged"] for row in ledger) < sum(row["gradients"] for row in ledger)
+    for row in ledger:
+        assert row["true_cost"] == pytest.approx(borne[row["owner"]])
+
+
+def test_a_single_minded_owner_bears_her_cost_once_however_many_of_her_names_drop_out(tmp_path):
+    owners = {
+        "count": 12,
+        "dropout": 0.4,
+        "behaviours": [{"name": "false-names", "share": 1.0, "identities": 3}],
+        "families": ["step"],
+    }
+    owners["cheats"] = [{"name": "sign-flip", "share": 1.0}]
+    scenario = market(owners=owners, budget={"factor": 2.0}, rounds=6)
+    run = fm.run(scenario, tmp_path / "run").path
+    people = fm.read_owners(run).to_pylist()
+    once = {p["owner"]: p["rate"] * p["data_size"] * p["privacy_budget"] for p in people}
+    sold = {(row["round"], row["sender"] % 12) for row in rows(run, "gradient")}
+    assert len(sold) < len(rows(run, "gradient")) and rows(run, "dropout")
+    for row in fm.sql(run, "select * from ledger").to_pylist():
+        times = sum(owner == row["owner"] for _, owner in sold)
+        assert row["true_cost"] == pytest.approx(times * once[row["owner"]])
+
+
 # -- the broker looks ------------------------------------------------------------------------------
 
 

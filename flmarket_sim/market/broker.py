@@ -127,9 +127,10 @@ class Broker:
         )
 
         gradients = sorted(gradients, key=lambda message: message.row)
-        if self.accountant is not None:
-            offers = self.accountant.settle(cohort, announcement, offers, gradients)
         judged = judge_gradients(self.inspection, cohort, offers, gradients)
+        if self.accountant is not None:
+            shared = self.accountant.settle(cohort, announcement, offers, judged.kept)
+            judged = judged if shared is None else judged.paid_by(shared)
         counts = RoundCounts(asked, len(bids), winners, len(agreed), len(judged.kept))
         reply = self._deliver(cohort, announcement, offers, judged, counts)
         if judged.billed:

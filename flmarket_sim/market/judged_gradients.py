@@ -6,7 +6,7 @@ from the owners to the broker, and their sum from her to the buyer (docs/cheatin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,14 @@ class JudgedGradients:
     def billed(self) -> bool:
         """Whether the buyer pays: for a gradient, or for messages that were thrown away."""
         return bool(self.kept) or float(self.amounts.sum()) > 0
+
+    def paid_by(self, payment: Floats) -> JudgedGradients:
+        """The same verdicts where owners would be paid `payment` (k,), by offers, if nobody were
+        accused. Deposits stay those of the auction's offers."""
+        amounts = payment[self.rows]
+        if self.verdicts is not None:
+            amounts = amounts * self.verdicts.paid_share
+        return replace(self, amounts=amounts)
 
     def received(self) -> Floats:
         """(g,) what owners have of their sales: payments less lost deposits."""

@@ -334,6 +334,46 @@ def test_a_discarded_message_has_no_weight_and_only_the_others_are_delivered(tmp
         assert (key in weights) == (not verdict["accused"])
 
 
+@pytest.mark.parametrize("pays", ["nothing", "auction", "budget"])
+@pytest.mark.parametrize(
+    "consequences",
+    [("discard",), ("discard", "no-payment"), ("partial-payment", "deposit"), ("no-payment",)],
+)
+def test_only_kept_messages_contribute_and_accused_owners_leave_their_share_to_the_buyer(
+    pays, consequences, tmp_path
+):
+    table = {"value": "validation-loss", "pays": pays, "records": 20}
+    check = suspicious(*consequences, deposit=0.5)
+    run = fm.run(market((), check, contribution=table), tmp_path / "run").path
+    shares, verdicts, offers, paid, lost = (
+        by_message(run, *where)
+        for where in (
+            ("contribution", "receiver"),
+            ("verdict", "receiver"),
+            ("allocation", "receiver"),
+            ("payment", "receiver"),
+            ("forfeit", "sender"),
+        )
+    )
+    accused = {key for key, row in verdicts.items() if row["accused"]}
+    kept = verdicts.keys() - (accused if "discard" in consequences else set())
+    assert accused and shares.keys() == kept
+    for number, budget in ((row["round"], row["budget"]) for row in rows(run, "round")):
+        own = {key for key in verdicts if key[0] == number}
+        of_kept = [shares[key]["share"] for key in own & kept]
+        assert not of_kept or sum(of_kept) == pytest.approx(1.0) or sum(of_kept) == 0.0
+        money = sum(offers[key]["payment"] for key in own & kept) if pays == "auction" else budget
+        for key in own:
+            due = offers[key]["payment"]
+            if pays != "nothing":
+                due = shares[key]["share"] * money if key in kept else 0.0
+            left = verdicts[key]["paid_share"]
+            assert paid.get(key, {"amount": 0.0})["amount"] == pytest.approx(left * due)
+            deposit = 0.5 * offers[key]["payment"] if key in accused else 0.0
+            if "deposit" in consequences:
+                assert lost.get(key, {"amount": 0.0})["amount"] == pytest.approx(deposit)
+
+
 def test_a_round_in_which_all_are_discarded_is_invalid_and_costs_what_is_paid():
     check = {"name": __name__ + ":Everybody", "consequences": ["discard", "no-payment"]}
     for row in simulation.rounds_only(market((), check)):

@@ -245,7 +245,7 @@ class Broker:
             gradient=result.gradient, owed=owed, counts=counts, bounds=result.bounds, reply=payment
         )
         announcement.reply.send(message, self.world.buyer_delays(self.index, cohort.round)[1])
-        value = cohort.true_value(offers.slots[rows], offers.privacy_loss[rows])
+        value = cohort.true_costs(offers, rows)
         self.world.observed[self.index] = Observation(
             privacy_sold=float(offers.privacy_loss[rows].sum()),
             value_sold=float(value.sum()),

@@ -529,6 +529,45 @@ def test_a_summary_and_the_page_say_what_each_cheat_kept(every):
     assert len(charts) == 1 and [row[0] for row in tables[0].rows] == list(found)
 
 
+def test_headlines_say_what_messages_truly_cost_and_what_records_truly_lost(tmp_path):
+    """The ledger counts by owner what the headlines count; late messages and deposits are in it."""
+    from flmarket_sim.report.html.from_run import read as on_a_page
+    from flmarket_sim.report.run_summary import in_brief
+    from flmarket_sim.tables.cells import number
+
+    cheats = [{"name": name, "share": 0.3} for name in ("nothing-but-noise", "more-noise")]
+    check = suspicious("no-payment", "deposit")
+    run = fm.run(market(cheats, check, rounds=6, market=SLOW), tmp_path / "run").path
+    ledger = fm.sql(run, "select * from ledger").to_pylist()
+    sellers = [row for row in ledger if row["privacy_sold"] > 0]
+    kept = sum(row["earned"] - row["forfeited"] - row["true_cost"] for row in ledger)
+    told = " ".join(in_brief(run).sentences)
+    deposits = number(sum(row["forfeited"] for row in ledger))
+    assert f"owners kept {number(kept)} more than their messages truly cost them" in told
+    assert f", after {deposits} of lost deposits" in told
+    sold, lost = (
+        number(sum(row[key] for row in sellers) / len(sellers))
+        for key in ("privacy_sold", "privacy_lost")
+    )
+    assert f"they sold e = {sold} of privacy on average" in told and sold != lost
+    assert f"their records truly lost e = {lost} on average" in told
+    cards = dict(on_a_page(run).cards)
+    for name, total in (
+        ("owners' surplus", kept),
+        ("privacy truly lost", sum(row["privacy_lost"] for row in ledger)),
+    ):
+        assert float(cards[name].replace(",", "")) == pytest.approx(total, rel=0.01)
+
+
+def test_what_a_round_was_worth_is_what_its_sales_truly_cost(every):
+    costs = defaultdict(float)
+    weighed = by_message(every.path, "weight", "receiver")
+    for key, row in by_message(every.path, "cheat", "sender").items():
+        costs[key[0]] += row["true_value"] if key in weighed else 0.0
+    for row in rows(every.path, "round"):
+        assert row["value_sold"] == pytest.approx(costs[row["round"]])
+
+
 def test_a_market_with_cheats_and_a_check_resumes_to_the_same_bytes(tmp_path, monkeypatch):
     """The memory of cheats, reputations, exclusions and past messages is in the checkpoint."""
     from flmarket_sim.market import checkpoint

@@ -50,6 +50,12 @@ def suspicious(*consequences, **keys):
     return {"name": CHECKS + "Suspicious", "consequences": list(consequences)} | keys
 
 
+def numbers(consequences):
+    """Options of those consequences that have some."""
+    given = {"deposit": 0.5, "exclusion": 1}
+    return {key: value for key, value in given.items() if key in consequences}
+
+
 @pytest.fixture(scope="module")
 def every(tmp_path_factory):
     """A market in which every owner has one of eight cheats."""
@@ -291,7 +297,7 @@ def test_a_check_accuses_more_noise_and_no_honest_owner(tmp_path):
     ],
 )
 def test_the_books_balance(consequences, tmp_path):
-    check = suspicious(*consequences, deposit=0.5, exclusion=1)
+    check = suspicious(*consequences, **numbers(consequences))
     run = fm.run(market((), check), tmp_path / "run").path
     offers = by_message(run, "allocation", "receiver")
     verdicts = by_message(run, "verdict", "receiver")
@@ -343,7 +349,7 @@ def test_only_kept_messages_contribute_and_accused_owners_leave_their_share_to_t
     pays, consequences, tmp_path
 ):
     table = {"value": "validation-loss", "pays": pays, "records": 20}
-    check = suspicious(*consequences, deposit=0.5)
+    check = suspicious(*consequences, **numbers(consequences))
     run = fm.run(market((), check, contribution=table), tmp_path / "run").path
     shares, verdicts, offers, paid, lost = (
         by_message(run, *where)
@@ -487,11 +493,59 @@ def test_a_check_that_breaks_its_contract_is_named(wrong, monkeypatch):
         ({"owners": {"cheats": [{"name": "stale"}]}}, "share"),
         ({"check": {"level": 0.1}}, "name"),
         ({"check": suspicious("no-paiment")}, "no-payment"),
+        ({"check": suspicious("no-payment", "partial-payment")}, "give one of the two"),
+        ({"check": suspicious("discard", "discard")}, "'discard' is listed 2 times"),
+        ({"check": suspicious("discard", deposit=3.0)}, "check.deposit: is of the consequence"),
+        ({"check": suspicious("deposit", exclusion=40)}, "leave exclusion out"),
+        ({"check": suspicious(memory=0.5, least_reputation=0.2)}, "leave least_reputation out"),
+        ({"check": {"name": "likelihood-ratio"}}, "check.reference: .* give reference"),
+        ({"check": {"name": "consistency", "history": 0}}, "at least 1 round"),
+        ({"check": {"name": "peer-cosine", "peers": -3}}, "greater than or equal to 1"),
+        (
+            {"owners": {"cheats": [{"name": "stale", "share": 0.5, "among": "with behaviour"}]}},
+            "no owner has a behaviour",
+        ),
+        (
+            {
+                "owners": {
+                    "behaviours": [{"name": "truthful", "share": 0.5}],
+                    "cheats": [
+                        {"name": name, "share": 0.75, "among": "with behaviour"}
+                        for name in ("stale", "sign-flip")
+                    ],
+                }
+            },
+            "sum to 1.5, but the owners with behaviour are 1",
+        ),
+        (
+            {
+                "owners": {
+                    "count": 20,
+                    "cheats": [{"name": "targeted-poison", "share": 0.5, "source": 9}],
+                },
+                "market": {"bidders": 10},
+            },
+            "there is no class 9; the classes of this data set are 0 to 2",
+        ),
+        (
+            {"owners": {"cheats": [{"name": "rational", "share": 0.5, "cheats": ["label-flip"]}]}},
+            "cannot choose 'label-flip'",
+        ),
     ],
 )
 def test_a_scenario_with_cheats_or_checks_that_cannot_be_is_refused(tables, message):
     with pytest.raises(ScenarioError, match=message):
         build_scenario({"data": SMALL} | tables)
+
+
+def test_keys_at_their_defaults_and_stored_scenarios_are_no_problem(tmp_path):
+    check = suspicious("discard", deposit=1.0, exclusion=10, memory=0.3, least_reputation=0.1)
+    scenario = market([{"name": "targeted-poison", "source": 2}], check, rounds=1)
+    assert fm.run(scenario, tmp_path / "run").scenario == scenario
+    for among in ("all", "with behaviour", "without behaviour"):
+        one = {"name": "stale", "share": 0.7, "among": among}
+        lies = [{"name": "truthful", "share": 0.5}]
+        market(owners={"behaviours": lies, "cheats": [one]})
 
 
 def test_shares_of_cheats_are_of_one_whole():

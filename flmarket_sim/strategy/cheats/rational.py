@@ -27,6 +27,7 @@ from flmarket_sim.strategy.cheats.rehearsal import Rehearsed, rehearse
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 SAVING = ("more-noise", "nothing-but-noise", "stale", "public-direction", "fewer-records")
+CANNOT = "a rational cheat cannot choose {!r}: false labels save nothing"
 TIE = 1e-9  # of the payment: a cheat that gains no more than this is not worth the trouble
 
 
@@ -35,9 +36,11 @@ def _known(names: Sequence[str]) -> Sequence[str]:
         if name == Rational.name:
             raise ValueError("a rational cheat does not choose itself")
         try:
-            registry.cheats.get(name)
+            found = registry.cheats.get(name)
         except InputError as error:
             raise ValueError(str(error)) from None
+        if getattr(found, "false_labels", False):
+            raise ValueError(CANNOT.format(name))
     return names
 
 
@@ -74,9 +77,7 @@ class Rational:
         for cheat in self.candidates:
             plans.append(check_plan(cheat.name, cheat.plan(view), view))
             if plans[-1].labels is not None:
-                raise InputError(
-                    f"cheat 'rational' cannot choose {cheat.name!r}: false labels save nothing"
-                )
+                raise InputError(CANNOT.format(cheat.name))
         accused, partial = self._risks(view)
         rates, expected = rates_of(view, plans, accused, partial)
         rates[0] += TIE * view.payment

@@ -65,7 +65,9 @@ class Check(Protocol):
 
     A check reads nothing but its evidence, which it leaves alone. It is deterministic: one that
     needs chance draws from a generator with a seed of its own. An owner is accused when her
-    p-value is at most the market's level (`LEVEL` by default).
+    p-value is at most the market's level (`LEVEL` by default). One that judges nobody without a
+    reference or without a history may say so: `needs = ("reference",)` or `("history",)`; a
+    scenario that does not give it is refused.
     """
 
     name: str

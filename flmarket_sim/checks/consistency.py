@@ -25,6 +25,7 @@ class Consistency:
     """
 
     name = "consistency"
+    needs = ("history",)
 
     def scores(self, evidence: Evidence) -> Floats:
         if not _past(evidence)[0].size:

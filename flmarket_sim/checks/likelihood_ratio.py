@@ -35,6 +35,7 @@ class LikelihoodRatio:
     """
 
     name = "likelihood-ratio"
+    needs = ("reference",)
 
     def __init__(self, alignment: float = 0.0, draws: int = 0) -> None:
         if draws < 0:

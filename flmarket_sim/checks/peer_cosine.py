@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+from pydantic import Field
 
 from flmarket_sim.checks.aggregate_cosine import checked_alignment, in_noise, judged_heights
 from flmarket_sim.checks.check import Evidence, Floats
 from flmarket_sim.checks.other_messages import equal_losses, sums_of_others, units
+
+Peers = Annotated[int, Field(ge=1, le=10**6)]
 
 
 class PeerCosine:
@@ -19,7 +24,7 @@ class PeerCosine:
 
     name = "peer-cosine"
 
-    def __init__(self, alignment: float = 0.0, peers: int = 2) -> None:
+    def __init__(self, alignment: float = 0.0, peers: Peers = 2) -> None:
         self.alignment, self.peers = checked_alignment(alignment), peers
 
     def scores(self, evidence: Evidence) -> Floats:

@@ -267,7 +267,9 @@ class RoundRecord(Record, kind="round", parties=BUYER_TO_BUYER):
     privacy_sold: Reals = column(
         F64, NOBODY, "sum of the privacy losses of the aggregated gradients"
     )
-    value_sold: Reals = column(F64, NOBODY, "what those losses are truly worth to their owners")
+    value_sold: Reals = column(
+        F64, NOBODY, "what those sales truly cost their owners, cheats counted"
+    )
     valid: Booleans = column(BOOL, BOTH, "whether the buyer got a gradient")
     error_bound: Reals = column(F64, BOTH, "as in delivery")
     variance: Reals = column(F64, BOTH, "as in delivery")

@@ -22,11 +22,8 @@ def summarise(run: str | os.PathLike[str]) -> dict[str, Any]:
     """Totals of a run, one entry a buyer."""
     info = read_run(run)
     rounds = read_events(run, "round").select(ADDED)
-    sold = (
-        read_ledger(run).column("privacy_sold").to_numpy()
-        if info["outcome"] == "finished"
-        else np.zeros(1)
-    )
+    ledger = read_ledger(run) if info["outcome"] == "finished" else None
+    sold = np.zeros(1) if ledger is None else ledger.column("privacy_sold").to_numpy()
     buyers = [buyer["name"] for buyer in info["scenario"]["buyers"]] or ["buyer"]
     return {
         "name": info["scenario"]["name"],
@@ -50,6 +47,32 @@ def summarise(run: str | os.PathLike[str]) -> dict[str, Any]:
         "warnings": warnings_of(info),
         "behaviours": earnings(run) if info["scenario"]["owners"].get("behaviours") else {},
         "cheats": cheat_earnings(run) if watched(info["scenario"]) else {},
+        "truth": None if ledger is None else truth_of(ledger),
+    }
+
+
+def truth_of(ledger: pa.Table) -> dict[str, float] | None:
+    """What a ledger says about sales after which owners may have cheated; None where it did not
+    look.
+
+    kept          money from buyers less lost deposits and true costs
+    forfeited     lost deposits
+    lost          the privacy that all records have truly lost
+    mean_lost     the privacy that the records of an owner who sold have truly lost, a mean
+    largest_lost  the most that the records of an owner have lost
+    """
+    if "privacy_lost" not in ledger.column_names:
+        return None
+    earned, forfeited, cost, sold, lost = (
+        ledger.column(name).to_numpy()
+        for name in ("earned", "forfeited", "true_cost", "privacy_sold", "privacy_lost")
+    )
+    return {
+        "kept": float((earned - forfeited - cost).sum()),
+        "forfeited": float(forfeited.sum()),
+        "lost": float(lost.sum()),
+        "mean_lost": float(lost[sold > 0].mean()) if (sold > 0).any() else 0.0,
+        "largest_lost": float(lost.max()),
     }
 
 

@@ -59,7 +59,7 @@ LEDGER = (
         "check, as the next columns",
     ),
     Column("forfeited", F64, HERS, "deposits that she lost to buyers"),
-    Column("true_cost", F64, HERS, "what her sales truly cost her"),
+    Column("true_cost", F64, HERS, "what her messages truly cost her, in time or not"),
     Column("judged", I64, HERS, "messages of hers that a check judged"),
     Column("accused", I64, HERS, "those that it accused"),
 )

@@ -127,9 +127,10 @@ class Broker:
         )
 
         gradients = sorted(gradients, key=lambda message: message.row)
-        if self.accountant is not None:
-            offers = self.accountant.settle(cohort, announcement, offers, gradients)
         judged = judge_gradients(self.inspection, cohort, offers, gradients)
+        if self.accountant is not None:
+            shared = self.accountant.settle(cohort, announcement, offers, judged.kept)
+            judged = judged if shared is None else judged.paid_by(shared)
         counts = RoundCounts(asked, len(bids), winners, len(agreed), len(judged.kept))
         reply = self._deliver(cohort, announcement, offers, judged, counts)
         if judged.billed:
@@ -244,7 +245,7 @@ class Broker:
             gradient=result.gradient, owed=owed, counts=counts, bounds=result.bounds, reply=payment
         )
         announcement.reply.send(message, self.world.buyer_delays(self.index, cohort.round)[1])
-        value = cohort.true_value(offers.slots[rows], offers.privacy_loss[rows])
+        value = cohort.true_costs(offers, rows)
         self.world.observed[self.index] = Observation(
             privacy_sold=float(offers.privacy_loss[rows].sum()),
             value_sold=float(value.sum()),

@@ -144,12 +144,13 @@ class Cohort:
 
     def true_costs(self, offers: Offers, rows: Ints) -> Floats:
         """(r,) what the sales of these rows truly cost their owners, cheats counted."""
-        value = np.zeros(len(offers.slots))
-        value[rows] = self.true_value(offers.slots[rows], offers.privacy_loss[rows])
         cheats = self.cheats(offers)
+        loss, records = offers.privacy_loss, self.records[offers.slots]
         if cheats is not None:
-            value[cheats.rows] = cheats.value
-        return value[rows]
+            loss, records = loss.copy(), records.copy()
+            loss[cheats.rows], records[cheats.rows] = cheats.lost, cheats.records
+        persons, several = self.people[offers.slots], bool(self.accounts)
+        return sale_values(self.world.population, persons[rows], records[rows], loss[rows], several)
 
     def agree(self, offers: Offers) -> None:
         """The sales on which `gradients` will be computed."""

@@ -13,7 +13,9 @@ from flmarket_sim.eventlog.cheating_records import CheatRecord
 from flmarket_sim.eventlog.log import EventTable
 from flmarket_sim.eventlog.record import with_nulls
 from flmarket_sim.market.behaviour_cast import HONEST
+from flmarket_sim.market.judgement import for_person
 from flmarket_sim.market.messages import Offers
+from flmarket_sim.market.sale_value import sale_values
 from flmarket_sim.privacy.release import AfterRelease
 from flmarket_sim.randomness import Purpose
 from flmarket_sim.strategy.cheats.cheat import (
@@ -48,7 +50,7 @@ class CohortCheats:
     rows         (c,) their rows of the offers
     released_at  (c,) the privacy loss at which each message is perturbed
     lost         (c,) what the records lose by it
-    value        (c,) what that costs her
+    value        (c,) what that costs her; one cost of several names is split among them
     expected     (c,) the money on which she counts
     """
 
@@ -133,27 +135,87 @@ def plan_cheats(cohort: Cohort, offers: Offers) -> CohortCheats | None:
         return None
     acting = cast.acting(cohort.people[offers.slots], cohort.round)
     acting = np.where(offers.privacy_loss > 0, acting, HONEST)
+    payment = for_person(cohort, offers, offers.payment)
     parts: list[CheatPart] = []
     for place in np.unique(acting[acting != HONEST]).tolist():
         rows = np.flatnonzero(acting == place)
         slots = offers.slots[rows]
-        view = SaleView(
-            round=cohort.round,
-            buyer=cohort.buyer,
-            owners=cohort.participants[slots],
-            privacy_loss=offers.privacy_loss[rows],
-            records=cohort.records[slots],
-            payment=offers.payment[rows],
-            parameters=cohort.parameters,
-            cost=_cost(cohort, cohort.people[slots]),
-            rules=public_rules(cohort),
-            rng=cast.streams.generator(Purpose.CHEATING, place, cohort.buyer, cohort.round),
+        asked = _Asked(
+            place, slots, offers.privacy_loss[rows], payment[rows], cohort.records[slots]
         )
-        cheat = cast.cheats[place]
-        with plugin_errors("cheat", cheat.name):
-            plan = check_plan(cheat.name, cheat.plan(view), view)
-        parts.append(CheatPart(place, rows, view, plan))
+        parts.append(CheatPart(place, rows, *_planned(cohort, asked, _cost(cohort, slots))))
     return CohortCheats(cohort, offers, parts) if parts else None
+
+
+class SaleInTurn(NamedTuple):
+    """What an owner who cheats would truly do if she took an option of her menu: the money on which
+    she counts, what her records would lose, and on how many of them she would train."""
+
+    expected: float
+    lost: float
+    records: float
+
+
+def plan_in_turn(
+    cohort: Cohort, slot: int, option: tuple[float, float, float], value: Callable[..., float]
+) -> SaleInTurn | None:
+    """Asks the cheat of one owner about an option (privacy loss, payment, records) of her menu.
+
+    `value(slot, records, loss)` is what a sale costs her after the sales so far. None if she does
+    not cheat. What all owners will do is planned again when the last menu is answered.
+    """
+    cast = cohort.world.cheating
+    if cast is None or cohort.parameters is None:
+        return None
+    place = int(cast.acting(cohort.people[[slot]], cohort.round)[0])
+    if place == HONEST:
+        return None
+
+    def cost(loss: Floats, records: Floats) -> Floats:
+        loss, records = np.asarray(loss, float), np.asarray(records, float)
+        return np.array([value(slot, float(records[0]), float(loss[0]))])
+
+    asked = _Asked(place, np.array([slot]), *(np.array([number]) for number in option))
+    part = CheatPart(place, np.zeros(1, np.int64), *_planned(cohort, asked, cost, slot))
+    plan = part.plan
+    return SaleInTurn(
+        float(_expected(cohort, part)[0]), float(plan.lost[0]), float(plan.records[0])
+    )
+
+
+class _Asked(NamedTuple):
+    """Sales that one cheat is asked about; the columns (k,) are those of a SaleView."""
+
+    place: int
+    slots: Ints
+    privacy_loss: Floats
+    payment: Floats
+    records: Floats
+
+
+def _planned(
+    cohort: Cohort, asked: _Asked, cost: Callable[[Floats, Floats], Floats], *draw: int
+) -> tuple[SaleView, CheckedPlan]:
+    """What a cheat sees of these sales, and its plan."""
+    cast = cohort.world.cheating
+    assert cast is not None and cohort.parameters is not None
+    view = SaleView(
+        round=cohort.round,
+        buyer=cohort.buyer,
+        owners=cohort.participants[asked.slots],
+        privacy_loss=asked.privacy_loss,
+        records=asked.records,
+        payment=asked.payment,
+        parameters=cohort.parameters,
+        cost=cost,
+        rules=public_rules(cohort),
+        rng=cast.streams.generator(
+            Purpose.CHEATING, asked.place, cohort.buyer, cohort.round, *draw
+        ),
+    )
+    cheat = cast.cheats[asked.place]
+    with plugin_errors("cheat", cheat.name):
+        return view, check_plan(cheat.name, cheat.plan(view), view)
 
 
 def public_rules(cohort: Cohort) -> PublicRules:
@@ -167,15 +229,18 @@ def public_rules(cohort: Cohort) -> PublicRules:
         classes=0 if world.data is None else len(world.data.classes),
         bidders=world.scenario.market.bidders,
         asked_share=world.scenario.market.bidders / len(world.population),
+        rounds=world.scenario.rounds,
         inspection=None if cohort.inspection is None else cohort.inspection.public,
     )
 
 
-def _cost(cohort: Cohort, persons: Ints) -> Callable[[Floats, Floats], Floats]:
-    people = cohort.world.population
+def _cost(cohort: Cohort, slots: Ints) -> Callable[[Floats, Floats], Floats]:
+    people, several_names = cohort.world.population, bool(cohort.accounts)
+    persons = cohort.people[slots]
 
     def cost(loss: Floats, records: Floats) -> Floats:
-        return people.value(persons, np.asarray(loss, float), np.asarray(records, float))
+        loss, records = np.asarray(loss, float), np.asarray(records, float)
+        return sale_values(people, persons, records, loss, several_names)
 
     return cost
 

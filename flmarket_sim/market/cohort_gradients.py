@@ -71,6 +71,7 @@ class CohortGradients:
         )
         self.cheated = None if cheats is None else cheats.table(cohort)
         self.sent = cohort.table(record, self.participants)
+        self.costs = SentCosts(cohort, offers) if world.ledger.watched else None
 
     def perturbed(self, row: int) -> Floats | None:
         """The gradient of a row as it leaves its owner; None in a market without learning."""
@@ -93,6 +94,11 @@ class CohortGradients:
         if self.cheats is None or not self._cheats(row):
             return None
         return float(self.cheats.lost[self.cheats.place[row]])
+
+    def cost(self, row: int) -> float:
+        """What the message of a row costs its owner, after those that have left her; 0 where the
+        ledger does not ask."""
+        return 0.0 if self.costs is None else self.costs.of(row)
 
     def _cheats(self, row: int) -> bool:
         return self.cheats is not None and row in self.cheats.place
@@ -117,6 +123,31 @@ class CohortGradients:
             ideal = ideal + added
             bias = bias + weights[rows] @ (sent - prepared) - added
         return float(np.square(delivered - ideal).sum()), float(np.square(bias).sum())
+
+
+class SentCosts:
+    """What messages truly cost their owners, one after the other as they leave.
+
+    The last message of a person with several names brings her to what all of hers cost together.
+    """
+
+    def __init__(self, cohort: Cohort, offers: Offers) -> None:
+        self.cohort, self.offers = cohort, offers
+        self.person = cohort.people[offers.slots]
+        self.alone = cohort.true_costs(offers, np.arange(len(offers.slots)))
+        self.left: dict[int, list[int]] = {}  # by person, the rows that have left her
+
+    def of(self, row: int) -> float:
+        """The cost of the message of a row, which leaves now."""
+        if not self.cohort.accounts:
+            return float(self.alone[row])
+        before = self.left.setdefault(int(self.person[row]), [])
+        cost = self._together([*before, row]) - self._together(before)
+        before.append(row)
+        return cost
+
+    def _together(self, rows: list[int]) -> float:
+        return float(self.cohort.true_costs(self.offers, np.array(rows, np.int64)).sum())
 
 
 def gradient_record(

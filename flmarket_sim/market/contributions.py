@@ -69,30 +69,30 @@ class Accountant:
         cohort: Cohort,
         announcement: Announcement,
         offers: Offers,
-        gradients: list[GradientMessage],
-    ) -> Offers:
-        """The offers with what their sellers are paid; logs what each contributed.
+        kept: list[GradientMessage],
+    ) -> Floats | None:
+        """(k,) by offers, what the sellers whose messages are `kept` would be paid if nobody were
+        accused; None where the auction's offers are paid. Logs what each contributed.
 
-        The payments to sellers sum to what the auction pays them, or to the budget. Where no
-        contribution is positive and some are negative, they are all zero.
+        The money is what the auction offers to these sellers, or the budget. Where no contribution
+        is positive and some are negative, nobody gets anything. Other sellers have no share.
         """
-        if not gradients:
-            return offers
-        game = self.game(cohort, announcement, offers, gradients)
-        rows = np.array([message.row for message in gradients])
-        made = self._values(game, cohort.round)
-        whole = float(game.worth(np.ones((1, game.players), bool))[0])
-        share = shares_of_sellers(made.value, ROUNDING * abs(whole))
-        record = ContributionRecord(
-            value=made.value, standard_error=made.standard_error, share=share
-        )
-        cohort.write(record, receiver=cohort.participants[offers.slots[rows]])
-        if self.spec.pays == "nothing":
-            return offers
-        payment = offers.payment.copy()
-        by_auction = float(payment[rows].sum())
-        payment[rows] = share * (by_auction if self.spec.pays == "auction" else announcement.budget)
-        return offers._replace(payment=payment)
+        payment = np.zeros(len(offers.slots))
+        if kept:
+            game = self.game(cohort, announcement, offers, kept)
+            rows = np.array([message.row for message in kept])
+            made = self._values(game, cohort.round)
+            whole = float(game.worth(np.ones((1, game.players), bool))[0])
+            share = shares_of_sellers(made.value, ROUNDING * abs(whole))
+            record = ContributionRecord(
+                value=made.value, standard_error=made.standard_error, share=share
+            )
+            cohort.write(record, receiver=cohort.participants[offers.slots[rows]])
+            by_auction = float(offers.payment[rows].sum())
+            payment[rows] = share * (
+                by_auction if self.spec.pays == "auction" else announcement.budget
+            )
+        return None if self.spec.pays == "nothing" else payment
 
     def game(
         self,

@@ -6,7 +6,7 @@ from the owners to the broker, and their sum from her to the buyer (docs/cheatin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,16 +42,21 @@ class JudgedGradients:
         """Whether the buyer pays: for a gradient, or for messages that were thrown away."""
         return bool(self.kept) or float(self.amounts.sum()) > 0
 
+    def paid_by(self, payment: Floats) -> JudgedGradients:
+        """The same verdicts where owners would be paid `payment` (k,), by offers, if nobody were
+        accused. Deposits stay those of the auction's offers."""
+        amounts = payment[self.rows]
+        if self.verdicts is not None:
+            amounts = amounts * self.verdicts.paid_share
+        return replace(self, amounts=amounts)
+
     def received(self) -> Floats:
         """(g,) what owners have of their sales: payments less lost deposits."""
         return self.amounts if self.verdicts is None else self.amounts - self.verdicts.forfeited
 
     def log(self, cohort: Cohort, offers: Offers) -> None:
-        """Logs the verdicts, and books them, the deposits that are lost, and what sales cost."""
+        """Logs the verdicts, and books them and the deposits that are lost."""
         found, ledger = self.verdicts, cohort.world.ledger
-        if len(self.rows):
-            people = cohort.people[offers.slots[self.rows]]
-            ledger.bear(people, cohort.true_costs(offers, self.rows))
         if found is None:
             return
         slots = offers.slots[self.rows]

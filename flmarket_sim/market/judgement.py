@@ -58,26 +58,25 @@ def judge(cohort: Cohort, offers: Offers) -> Judgement:
     value = cohort.true_value(offers.slots, offers.privacy_loss)
     reason = np.full(len(value), DecisionReason.ACCEPTED, np.int8)
     if rational(cohort.world):
-        payment = payment_for_person(cohort, offers) if cohort.accounts else offers.payment
-        reason[~covers(*_as_they_judge(cohort, offers, payment, value))] = DecisionReason.BELOW_COST
+        reason[~covers(*_as_they_judge(cohort, offers, value))] = DecisionReason.BELOW_COST
     return Judgement(cohort, offers, value, reason)
 
 
-def _as_they_judge(
-    cohort: Cohort, offers: Offers, payment: Floats, value: Floats
-) -> tuple[Floats, Floats]:
+def _as_they_judge(cohort: Cohort, offers: Offers, value: Floats) -> tuple[Floats, Floats]:
     """(k,), (k,) the money on which owners count and what the sale costs them.
 
     Where the broker looks for cheats, honest owners count on being accused as often as she may
     accuse them. Owners who cheat count on what they truly do.
     """
+    payment = offers.payment
     rules, cheats = cohort.world.consequences, cohort.cheats(offers)
     if rules is not None:
         payment = rules.honest(payment)
     if cheats is not None:
         payment, value = payment.copy(), value.copy()
         payment[cheats.rows], value[cheats.rows] = cheats.expected, cheats.value
-    return payment, value
+        value = for_person(cohort, offers, value)
+    return for_person(cohort, offers, payment), value
 
 
 def undecided(cohort: Cohort, slots: Ints) -> Judgement:
@@ -87,11 +86,14 @@ def undecided(cohort: Cohort, slots: Ints) -> Judgement:
     return Judgement(cohort, Offers(slots, nothing, nothing), np.zeros(len(slots)), reason)
 
 
-def payment_for_person(cohort: Cohort, offers: Offers) -> Floats:
-    """(k,) payments to compare with values. A step owner adds up the payments to all her names,
-    because her cost is one for all of them, and splits the sum as her cost is split."""
+def for_person(cohort: Cohort, offers: Offers, money: Floats) -> Floats:
+    """(k,) money of sales, as their owners compare it. A step owner with several names adds up the
+    money of all her names, because her cost is one for all of them, and splits the sum by the
+    records that they sell."""
+    if not cohort.accounts:
+        return money
     person = cohort.people[offers.slots]
     _, group = np.unique(person, return_inverse=True)
     size = cohort.records[offers.slots]
     share = step_shares(cohort.world.population, person, size, offers.privacy_loss)
-    return np.where(share < 1.0, np.bincount(group, offers.payment)[group] * share, offers.payment)
+    return np.where(share < 1.0, np.bincount(group, money)[group] * share, money)

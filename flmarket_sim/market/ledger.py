@@ -24,7 +24,8 @@ class Ledger:
 
     `watched` says whether the market has cheats or a check. Then `lost` is what records truly lost,
     which is less than `sold` for some cheats, `forfeited` the deposits that went to buyers, `cost`
-    what her sales truly cost an owner, and `judged` and `accused` count her messages.
+    what her messages truly cost an owner, in time or not, and `judged` and `accused` count those
+    that the broker looked at.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Ledger:
         self.cost = np.zeros(owners)
         self.judged = np.zeros(owners, np.int64)
         self.accused = np.zeros(owners, np.int64)
-        self._sales: list[tuple[int, float, float]] = []
+        self._sales: list[tuple[int, float, float, float]] = []
 
     @property
     def delta_sold(self) -> Floats:
@@ -70,9 +71,12 @@ class Ledger:
         if self.limited:
             self.reserved[owner] = max(self.reserved[owner] - privacy_loss, 0.0)
 
-    def spend(self, owner: int, privacy_loss: float, lost: float | None = None) -> None:
-        """Books the loss of a gradient that left its owner; `lost` where that is another one."""
-        self._sales.append((owner, privacy_loss, privacy_loss if lost is None else lost))
+    def spend(
+        self, owner: int, privacy_loss: float, lost: float | None = None, cost: float = 0.0
+    ) -> None:
+        """Books the loss of a gradient that left its owner; `lost` where that is another one, and
+        what it truly cost her."""
+        self._sales.append((owner, privacy_loss, privacy_loss if lost is None else lost, cost))
         if self.limited:
             self.release(owner, privacy_loss)
 
@@ -86,9 +90,6 @@ class Ledger:
         np.add.at(self.judged, owners, 1)
         np.add.at(self.accused, owners, accused.astype(np.int64))
 
-    def bear(self, owners: Ints, costs: Floats) -> None:
-        np.add.at(self.cost, owners, costs)
-
     def utility(self) -> Floats:
         """(N,) money from buyers less lost deposits and true costs; known where it is watched."""
         return self.earned - self.forfeited - self.cost
@@ -100,9 +101,11 @@ class Ledger:
     def settle(self) -> None:
         """Adds the latest sales to the columns."""
         if self._sales:
-            owners, losses, lost = (np.array(column) for column in zip(*self._sales, strict=True))
+            columns = zip(*self._sales, strict=True)
+            owners, losses, lost, costs = (np.array(column) for column in columns)
             np.add.at(self.sold, owners, losses)
             np.add.at(self.lost, owners, lost)
+            np.add.at(self.cost, owners, costs)
             np.add.at(self.gradients, owners, 1)
             self._sales = []
 
@@ -132,11 +135,13 @@ class JointAccount:
         rest = max(self.sent, *self.promised.values(), 0.0)
         self.ledger.release(self.person, max(privacy_loss - rest, 0.0))
 
-    def spend(self, name: int, privacy_loss: float, lost: float | None = None) -> None:
+    def spend(
+        self, name: int, privacy_loss: float, lost: float | None = None, cost: float = 0.0
+    ) -> None:
         """Books a gradient that left her: a promise becomes a sale."""
         more = max(privacy_loss - self.sent, 0.0)
         more_lost = max((privacy_loss if lost is None else lost) - self.lost, 0.0)
         self.promised.pop(name, None)
         self.sent += more
         self.lost += more_lost
-        self.ledger.spend(self.person, more, more_lost)
+        self.ledger.spend(self.person, more, more_lost, cost)

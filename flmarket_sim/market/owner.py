@@ -70,7 +70,7 @@ def owner(
         cohort.dropouts.happen(slot, env.now)
         return
     gradient = gradients.perturbed(row)
-    ledger.spend(number, loss, gradients.lost(row))
+    ledger.spend(number, loss, gradients.lost(row), gradients.cost(row))
     gradients.happen(row, env.now)
     reply = Letter(env)
     inboxes[2].send(GradientMessage(row, slot, gradient, reply), delays.gradient[slot])

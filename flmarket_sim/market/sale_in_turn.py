@@ -1,8 +1,8 @@
 """A sale in turn: the broker offers a menu to one owner after the other, and each answers first.
 
 The auction gives the menus. An owner answers by herself: the truthful one by her true valuation,
-and another one by the valuation that her bid pretends. The broker sees her answer only
-(docs/seq-price.md).
+and another one by the valuation that her bid pretends. Whether she then sells, an owner who cheats
+decides by what the sale truly costs her. The broker sees her answer only (docs/seq-price.md).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from flmarket_sim.auctions.auction import Offer, SellsInTurn
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog.schema import DecisionReason, OfferRecord
 from flmarket_sim.market.cohort import Cohort
+from flmarket_sim.market.cohort_cheats import plan_in_turn
 from flmarket_sim.market.judgement import rational, undecided
 from flmarket_sim.market.mail import Inbox
 from flmarket_sim.market.messages import BidMessage, Decision, MenuMessage, Offers
@@ -52,18 +53,24 @@ class MenuChoices:
         people, person = self.cohort.world.population, int(self.cohort.people[slot])
         return value_in_turn(people, person, records, loss, self.sellers)
 
-    def declines(self, payment: float, value: float) -> bool:
-        """Whether an owner declines an option that she takes by her report.
+    def takes(self, slot: int, option: tuple[float, float, float]) -> bool:
+        """Whether an owner takes the option (privacy loss, payment, records) that is best by her
+        report. One who does is a seller, if her records lose anything.
 
-        She counts on the risk of a false accusation, where the broker looks for cheats.
+        She counts on the risk of a false accusation, where the broker looks for cheats. An owner
+        who cheats counts on what she would truly do.
         """
-        world = self.cohort.world
-        if world.consequences is not None:
-            payment = float(world.consequences.honest(np.array(payment)))
-        return rational(world) and not covers(payment, value)
-
-    def sell(self, slot: int) -> None:
-        self.sellers.add(int(self.cohort.people[slot]))
+        (lost, money, records), world = option, self.cohort.world
+        cheating = plan_in_turn(self.cohort, slot, option, self.value)
+        if cheating is not None:
+            money, lost, records = cheating
+        elif world.consequences is not None:
+            money = float(world.consequences.honest(np.array(money)))
+        if rational(world) and not covers(money, self.value(slot, records, lost)):
+            return False
+        if lost > 0.0:
+            self.sellers.add(int(self.cohort.people[slot]))
+        return True
 
 
 def sell_in_turn(
@@ -117,16 +124,15 @@ def _let_owners_choose(cohort: Cohort, choices: MenuChoices) -> None:
 
     def choose(row: int, offer: Offer) -> None:
         slot = int(choices.slots[row])
-        loss, payment, records = choices.favourite(offer)
+        loss, payment, records = option = choices.favourite(offer)
         if loss == 0.0:
             return
         cohort.sell_records(choices.slots[row : row + 1], np.array([records]))
-        judgement.value[row] = value = choices.value(slot, records, loss)
-        if choices.declines(payment, value):
+        judgement.value[row] = choices.value(slot, records, loss)
+        if choices.takes(slot, option):
+            judgement.accept(row, loss, payment)
+        else:
             judgement.decline(row, DecisionReason.BELOW_COST)
-            return
-        choices.sell(slot)
-        judgement.accept(row, loss, payment)
 
     cohort.sell_in_turn(judgement, choose)
 
@@ -145,12 +151,10 @@ def replay_sale(
     for offer in asking:
         asked_row = int(offer.owner[0])
         slot = int(slots[asked_row])
-        loss, payment, records = choices.favourite(offer)
+        loss, payment, records = option = choices.favourite(offer)
         late = cohort.delays.allocation[slot] + cohort.delays.decision[slot] > deadline
-        if loss > 0.0 and (late or choices.declines(payment, choices.value(slot, records, loss))):
+        if loss > 0.0 and (late or not choices.takes(slot, option)):
             loss, payment = 0.0, 0.0
-        if loss > 0.0:
-            choices.sell(slot)
         if asked_row == row:
             sale = (loss, payment, records)
         asking.settle(np.array([loss]), np.array([payment]))

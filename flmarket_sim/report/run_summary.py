@@ -60,7 +60,9 @@ def in_brief(run: str | os.PathLike[str], most: int | None = MOST_ROUNDS) -> Run
         rows = _rounds(events, most)
         shown = f", of which {len(rows)} are shown" if len(rows) < events.num_rows else ""
         title, columns = f"{summary['name']}: {events.num_rows:,} rounds{shown}", OF_A_ROUND
-        sentences = [_totals(summary["buyers"][name]) for name in buyers] + sentences
+        sentences = [
+            _totals(summary["buyers"][name], summary["truth"]) for name in buyers
+        ] + sentences
         sentences += [
             _accuracy(totals, name, summary["models"][name])
             for name, totals in summary["buyers"].items()
@@ -90,7 +92,8 @@ def _of_round(event: dict[str, Any]) -> Row:
     return row
 
 
-def _totals(totals: dict[str, Any]) -> str:
+def _totals(totals: dict[str, Any], truth: dict[str, float] | None) -> str:
+    """The totals of the only buyer. `truth` is what the ledger says, where it looks for cheats."""
     spent = (
         f"{totals['spent'] / totals['budget']:.0%} of the budget was spent, "
         f"{number(totals['spent'])} of {number(totals['budget'])}"
@@ -101,6 +104,12 @@ def _totals(totals: dict[str, Any]) -> str:
     surplus = (
         f"owners kept {number(totals['owners_surplus'])} more than their privacy was worth to them"
     )
+    if truth is not None:
+        deposits = f", after {number(truth['forfeited'])} of lost deposits"
+        surplus = (
+            f"owners kept {number(truth['kept'])} more than their messages truly cost them"
+            f"{deposits if truth['forfeited'] else ''}"
+        )
     lost = f"; {totals['lost']:,} sales fell through" if totals["lost"] else ""
     invalid = (
         f"; {totals['invalid_rounds']:,} rounds brought no gradient, and no error bound"
@@ -137,11 +146,18 @@ def _people(summary: dict[str, Any]) -> list[str]:
     people = f"{summary['owners_who_sold']:,} of {summary['owners']:,} owners sold a gradient"
     if not summary["owners_who_sold"]:
         return [f"{people}.", *summary["notes"]]
-    sentences = [
-        f"{people}; over all rounds they lost e = {number(summary['mean_privacy_sold'])} of "
-        f"privacy on average, and nobody more than {number(summary['largest_privacy_sold'])}.",
-        *summary["notes"],
-    ]
+    sold, most = (number(summary[f"{which}_privacy_sold"]) for which in ("mean", "largest"))
+    told = (
+        f"{people}; over all rounds they lost e = {sold} of privacy on average, and nobody more "
+        f"than {most}."
+    )
+    if (truth := summary["truth"]) is not None:
+        told = (
+            f"{people}; over all rounds they sold e = {sold} of privacy on average, and nobody "
+            f"more than {most}; their records truly lost e = {number(truth['mean_lost'])} on "
+            f"average, and nobody's more than {number(truth['largest_lost'])}."
+        )
+    sentences = [told, *summary["notes"]]
     behaved = [sentence(summary["behaviours"])] if summary["behaviours"] else []
     return sentences + behaved + ([cheating(summary["cheats"])] if summary["cheats"] else [])
 

@@ -13,6 +13,7 @@ import pydantic
 from pydantic import BaseModel
 
 from flmarket_sim.errors import ScenarioError, did_you_mean, shown
+from flmarket_sim.scenario.cheating_rules import cheating_problems, class_problems
 from flmarket_sim.scenario.given_owners import count_given_owners
 from flmarket_sim.scenario.model import TYPES_ONLY, Scenario, ScenarioFile
 from flmarket_sim.scenario.plugin_tables import completed, plugin_problems
@@ -32,7 +33,7 @@ def check_scenario(
     tables = completed(data)
     if with_data:
         count_given_owners(tables)
-    problems = [*cross_problems(tables), *plugin_problems(tables)]
+    problems = [*cross_problems(tables), *cheating_problems(tables), *plugin_problems(tables)]
     scenario = None
     try:
         if (sweep := tables.pop("sweep", None)) is not None:
@@ -46,7 +47,7 @@ def check_scenario(
     known = {path for problem in problems for path in prefixes(problem.path)}
     problems += [p for p in numbers_are_finite(tables) if p.path not in known]
     if scenario is not None and with_data and not problems:
-        problems += population_problems(scenario)
+        problems += population_problems(scenario) or class_problems(scenario)
     return (None if problems else scenario), problems
 
 

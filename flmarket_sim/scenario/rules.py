@@ -57,7 +57,7 @@ def cross_problems(tables: Tables) -> Iterator[Problem]:
 
 
 def bidders_are_owners(tables: Tables) -> Iterator[Problem]:
-    owners, market = _table(tables, "owners"), _table(tables, "market")
+    owners, market = table_of(tables, "owners"), table_of(tables, "market")
     bidders, count = market.get("bidders", Market().bidders), owners.get("count", Owners().count)
     if isinstance(bidders, int) and isinstance(count, int) and bidders > count >= 1:
         where = ("market", "bidders") if "bidders" in market else ("owners", "count")
@@ -69,15 +69,15 @@ def bidders_are_owners(tables: Tables) -> Iterator[Problem]:
 
 
 def valuations_are_finite(tables: Tables) -> Iterator[Problem]:
-    owners = _table(tables, "owners")
+    owners = table_of(tables, "owners")
     families = owners.get("families", Owners().families)
     budget = owners.get("privacy_budget", list(Owners().privacy_budget))
     largest = budget[-1] if isinstance(budget, list) and budget else budget
-    exponential = _is_list(families) and "exponential" in families
-    if exponential and _is_number(largest) and LARGEST_EXPONENTIAL < largest < math.inf:
+    exponential = is_list(families) and "exponential" in families
+    if exponential and is_number(largest) and LARGEST_EXPONENTIAL < largest < math.inf:
         yield Problem(("owners", "privacy_budget"), TOO_EXPONENTIAL)
-    others = [name for name in families if _is_plugin(name)] if _is_list(families) else []
-    for name in others if _is_number(largest) and 0 < largest < math.inf else []:
+    others = [name for name in families if _is_plugin(name)] if is_list(families) else []
+    for name in others if is_number(largest) and 0 < largest < math.inf else []:
         worth = _worth(name, float(largest))
         if worth is not None and not 0 <= worth < math.inf:
             yield Problem(
@@ -88,15 +88,14 @@ def valuations_are_finite(tables: Tables) -> Iterator[Problem]:
 
 
 def shares_are_of_one_whole(tables: Tables) -> Iterator[Problem]:
-    owners = _table(tables, "owners")
-    cheats = [(i, one) for i, one in _list(owners, "cheats") if one.get("among", "all") == "all"]
-    for key, listed in (("behaviours", _list(owners, "behaviours")), ("cheats", cheats)):
-        shares = [one.get("share") for _, one in listed]
-        total = math.fsum(share for share in shares if _is_number(share) and 0 <= share <= 1)
-        if total > 1 + SHARES_TOLERANCE:
-            yield Problem(
-                ("owners", key), f"the shares of the {key} sum to {total:g}, but all owners are 1"
-            )
+    behaviours = tables_of(table_of(tables, "owners"), "behaviours")
+    shares = [behaviour.get("share") for _, behaviour in behaviours]
+    total = math.fsum(share for share in shares if is_number(share) and 0 <= share <= 1)
+    if total > 1 + SHARES_TOLERANCE:
+        yield Problem(
+            ("owners", "behaviours"),
+            f"the shares of the behaviours sum to {total:g}, but all owners are 1",
+        )
 
 
 def hardened_noise_is_not_repeated(tables: Tables) -> Iterator[Problem]:
@@ -106,7 +105,7 @@ def hardened_noise_is_not_repeated(tables: Tables) -> Iterator[Problem]:
         "study": "a study compares runs of the same seeds",
     }
     promise = next((text for key, text in promises.items() if key in tables), None)
-    if _table(tables, "privacy").get("noise") == HARDENED and promise is not None:
+    if table_of(tables, "privacy").get("noise") == HARDENED and promise is not None:
         yield Problem(
             ("privacy", "noise"),
             f"hardened noise comes from the operating system and cannot be repeated, "
@@ -115,7 +114,7 @@ def hardened_noise_is_not_repeated(tables: Tables) -> Iterator[Problem]:
 
 
 def hardened_noise_is_laplace(tables: Tables) -> Iterator[Problem]:
-    if _table(tables, "privacy").get("noise") != HARDENED:
+    if table_of(tables, "privacy").get("noise") != HARDENED:
         return
     for path, spec in _perturbations(tables):
         if spec.get("name") != HARDENED_PERTURBATION:
@@ -141,7 +140,7 @@ def all_gradients_have_one_promise(tables: Tables) -> Iterator[Problem]:
 
 
 def a_budget_is_one_of_two(tables: Tables) -> Iterator[Problem]:
-    places = [((), tables), *((("buyers", i), buyer) for i, buyer in _list(tables, "buyers"))]
+    places = [((), tables), *((("buyers", i), buyer) for i, buyer in tables_of(tables, "buyers"))]
     for path, place in places:
         budget = place.get("budget")
         if isinstance(budget, dict) and ("factor" in budget) == ("amount" in budget):
@@ -150,7 +149,7 @@ def a_budget_is_one_of_two(tables: Tables) -> Iterator[Problem]:
 
 def buyers_have_different_names(tables: Tables) -> Iterator[Problem]:
     names: set[str] = set()
-    for i, buyer in _list(tables, "buyers"):
+    for i, buyer in tables_of(tables, "buyers"):
         name = buyer.get("name")
         if isinstance(name, str) and name in names:
             yield Problem(("buyers", i, "name"), f"another buyer is called {name!r} already")
@@ -160,9 +159,9 @@ def buyers_have_different_names(tables: Tables) -> Iterator[Problem]:
 
 def models_can_train_locally(tables: Tables) -> Iterator[Problem]:
     """Only a plug-in can lack the ability: any torch module has it."""
-    places = [((), tables), *((("buyers", i), buyer) for i, buyer in _list(tables, "buyers"))]
-    for path, place in places if _table(tables, "learning").get("update") == "local" else ():
-        name = _table(place, "model").get("name")
+    places = [((), tables), *((("buyers", i), buyer) for i, buyer in tables_of(tables, "buyers"))]
+    for path, place in places if table_of(tables, "learning").get("update") == "local" else ():
+        name = table_of(place, "model").get("name")
         if not isinstance(name, str) or ":" in name or name in registry.BUILT_IN["model"]:
             continue
         try:
@@ -175,12 +174,12 @@ def models_can_train_locally(tables: Tables) -> Iterator[Problem]:
 
 def cheats_need_messages(tables: Tables) -> Iterator[Problem]:
     """Nothing is sent in a market without learning, so there is nothing to cheat with."""
-    cheats = _list(_table(tables, "owners"), "cheats")
+    cheats = tables_of(table_of(tables, "owners"), "cheats")
     if not cheats and "check" not in tables:
         return
-    places = [((), tables), *((("buyers", i), buyer) for i, buyer in _list(tables, "buyers"))]
+    places = [((), tables), *((("buyers", i), buyer) for i, buyer in tables_of(tables, "buyers"))]
     for path, place in places:
-        if _table(place, "model").get("name") == NoModel.name:
+        if table_of(place, "model").get("name") == NoModel.name:
             what = "owners cheat with messages" if cheats else "a check reads messages"
             yield Problem(
                 (*path, "model", "name"),
@@ -191,17 +190,17 @@ def cheats_need_messages(tables: Tables) -> Iterator[Problem]:
 
 def reputation_needs_one_auction(tables: Tables) -> Iterator[Problem]:
     """Reputation weighs bids before they are decided together, and nobody bids twice."""
-    listed = _table(tables, "check").get("consequences")
-    if not (_is_list(listed) and "reputation" in listed):
+    listed = table_of(tables, "check").get("consequences")
+    if not (is_list(listed) and "reputation" in listed):
         return
-    if _table(tables, "market").get("counterfactual") is True:
+    if table_of(tables, "market").get("counterfactual") is True:
         yield Problem(
             ("market", "counterfactual"),
             "counterfactual auctions do not know reputations; leave one of them out",
         )
-    places = [((), tables), *((("buyers", i), buyer) for i, buyer in _list(tables, "buyers"))]
+    places = [((), tables), *((("buyers", i), buyer) for i, buyer in tables_of(tables, "buyers"))]
     for path, place in places:
-        name = _table(place, "auction").get("name")
+        name = table_of(place, "auction").get("name")
         try:
             in_turn = isinstance(name, str) and hasattr(registry.auctions.get(name), "ask")
         except InputError:
@@ -215,11 +214,11 @@ def reputation_needs_one_auction(tables: Tables) -> Iterator[Problem]:
 
 
 def a_validation_loss_is_of_a_model(tables: Tables) -> Iterator[Problem]:
-    if _table(tables, "contribution").get("value") != "validation-loss":
+    if table_of(tables, "contribution").get("value") != "validation-loss":
         return
-    common = _table(tables, "model").get("name")
+    common = table_of(tables, "model").get("name")
     for name in [
-        _table(buyer, "model").get("name", common) for _, buyer in _list(tables, "buyers")
+        table_of(buyer, "model").get("name", common) for _, buyer in tables_of(tables, "buyers")
     ] or [common]:
         if name == NoModel.name:
             yield Problem(
@@ -269,9 +268,9 @@ def population_problems(scenario: Scenario) -> list[Problem]:
 def _perturbations(tables: Tables) -> list[tuple[PathKeys, Tables]]:
     """The perturbation of every buyer, with its place; without buyers the scenario's own."""
     default = Scenario.model_fields["perturbation"].default.name
-    common = _table(tables, "perturbation") or {"name": default}
+    common = table_of(tables, "perturbation") or {"name": default}
     places: list[tuple[PathKeys, Tables]] = []
-    for i, buyer in _list(tables, "buyers"):
+    for i, buyer in tables_of(tables, "buyers"):
         own = buyer.get("perturbation")
         whose: PathKeys = ("buyers", i, "perturbation") if isinstance(own, dict) else COMMON
         places.append((whose, own if isinstance(own, dict) else common))
@@ -288,19 +287,20 @@ def _delta(spec: Tables) -> float | None:
         return None
 
 
-def _table(tables: Tables, key: str) -> Tables:
+def table_of(tables: Tables, key: str) -> Tables:
+    """The table at a key; an empty one if there is none."""
     table = tables.get(key)
     return table if isinstance(table, dict) else {}
 
 
-def _list(tables: Tables, key: str) -> list[tuple[int, Tables]]:
+def tables_of(tables: Tables, key: str) -> list[tuple[int, Tables]]:
     """The tables of a list, each with its position."""
     entries = tables.get(key)
     entries = entries if isinstance(entries, list) else []
     return [(i, entry) for i, entry in enumerate(entries) if isinstance(entry, dict)]
 
 
-def _is_list(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+def is_list(value: Any) -> TypeGuard[list[Any] | tuple[Any, ...]]:
     return isinstance(value, list | tuple)
 
 
@@ -317,5 +317,5 @@ def _worth(family: str, loss: float) -> float | None:
         return None
 
 
-def _is_number(value: Any) -> TypeGuard[float]:
+def is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float)

@@ -50,6 +50,12 @@ def suspicious(*consequences, **keys):
     return {"name": CHECKS + "Suspicious", "consequences": list(consequences)} | keys
 
 
+def numbers(consequences):
+    """Options of those consequences that have some."""
+    given = {"deposit": 0.5, "exclusion": 1}
+    return {key: value for key, value in given.items() if key in consequences}
+
+
 @pytest.fixture(scope="module")
 def every(tmp_path_factory):
     """A market in which every owner has one of eight cheats."""
@@ -165,6 +171,106 @@ def test_owners_who_lose_less_accept_less():
     assert declined[0] > 0 and declined[1] == 0
 
 
+def ledger_sums(scenario):
+    ledger = simulation.rounds_and_world(scenario)[1].ledger
+    return {
+        name: getattr(ledger, name).sum()
+        for name in ("gradients", "earned", "cost", "sold", "lost", "forfeited")
+    }
+
+
+@pytest.mark.parametrize("family", ["step", "linear"])
+@pytest.mark.parametrize("auction", ["all-in-critical", "seq-price"])
+def test_a_cheat_that_saves_nothing_sells_what_honesty_sells_under_any_number_of_names(
+    family, auction
+):
+    """Who flips signs loses what she sold, and a single-minded owner has one cost for all names."""
+    names = [{"name": "false-names", "share": 0.5, "identities": 3}]
+    watched = {"name": CHECKS + "ExactNorm", "consequences": []}
+    honest, flipped = (
+        ledger_sums(
+            market(
+                cheats,
+                watched,
+                owners={"count": 12, "behaviours": names, "families": [family], "cheats": cheats},
+                auction={"name": auction},
+            )
+        )
+        for cheats in ([], [{"name": "sign-flip", "share": 1.0}])
+    )
+    assert honest["gradients"] > 0
+    assert flipped == {name: pytest.approx(total) for name, total in honest.items()}
+
+
+def test_a_single_minded_owner_who_sends_noise_under_all_her_names_has_no_cost():
+    owners = {
+        "behaviours": [{"name": "false-names", "share": 1.0}],
+        "families": ["step"],
+        "cheats": [{"name": "nothing-but-noise", "share": 1.0}],
+    }
+    found = ledger_sums(market(owners=owners))
+    assert found["earned"] > 0 == found["cost"] == found["lost"]
+
+
+def test_who_cheats_in_turn_decides_by_what_the_sale_truly_costs_her():
+    """At a level of 0.6 many honest owners find their favourite too little, and owners whose
+    records lose nothing take every menu that their bids let them take."""
+    check = {"name": CHECKS + "ExactNorm", "level": 0.6}
+    accepted = {
+        (name, looked): ledger_sums(
+            market(cheats, check if looked else None, rounds=6, auction={"name": "seq-price"})
+        )["gradients"]
+        for name, cheats in (
+            ("honest", ()),
+            ("noise", [{"name": "nothing-but-noise"}]),
+            ("rational", [{"name": "rational", "rehearsals": 2}]),
+        )
+        for looked in (False, True)
+    }
+    assert accepted["honest", True] < 0.8 * accepted["honest", False]
+    for name in ("noise", "rational"):
+        assert accepted[name, True] == accepted[name, False] == accepted["honest", False]
+
+
+SLOW = {
+    "bidders": 12,
+    "gradient_deadline": 0.9,
+    "delay": {"name": "uniform", "low": 0.1, "high": 0.6},
+}
+
+
+def test_messages_that_come_too_late_have_cost_their_owners_all_the_same(tmp_path):
+    cheats = [{"name": "sign-flip", "share": 0.5}]
+    run = fm.run(market(cheats, {"name": "variance"}, market=SLOW), tmp_path / "run").path
+    late = [row for row in rows(run, "late") if row["message"] == "gradient"]
+    values, borne = by_message(run, "decision", "sender"), defaultdict(float)
+    for key in by_message(run, "gradient", "sender"):
+        borne[key[1]] += values[key]["value"]
+    ledger = fm.sql(run, "select * from ledger").to_pylist()
+    assert late and sum(row["judged"] for row in ledger) < sum(row["gradients"] for row in ledger)
+    for row in ledger:
+        assert row["true_cost"] == pytest.approx(borne[row["owner"]])
+
+
+def test_a_single_minded_owner_bears_her_cost_once_however_many_of_her_names_drop_out(tmp_path):
+    owners = {
+        "count": 12,
+        "dropout": 0.4,
+        "behaviours": [{"name": "false-names", "share": 1.0, "identities": 3}],
+        "families": ["step"],
+    }
+    owners["cheats"] = [{"name": "sign-flip", "share": 1.0}]
+    scenario = market(owners=owners, budget={"factor": 2.0}, rounds=6)
+    run = fm.run(scenario, tmp_path / "run").path
+    people = fm.read_owners(run).to_pylist()
+    once = {p["owner"]: p["rate"] * p["data_size"] * p["privacy_budget"] for p in people}
+    sold = {(row["round"], row["sender"] % 12) for row in rows(run, "gradient")}
+    assert len(sold) < len(rows(run, "gradient")) and rows(run, "dropout")
+    for row in fm.sql(run, "select * from ledger").to_pylist():
+        times = sum(owner == row["owner"] for _, owner in sold)
+        assert row["true_cost"] == pytest.approx(times * once[row["owner"]])
+
+
 # -- the broker looks ------------------------------------------------------------------------------
 
 
@@ -191,7 +297,7 @@ def test_a_check_accuses_more_noise_and_no_honest_owner(tmp_path):
     ],
 )
 def test_the_books_balance(consequences, tmp_path):
-    check = suspicious(*consequences, deposit=0.5, exclusion=1)
+    check = suspicious(*consequences, **numbers(consequences))
     run = fm.run(market((), check), tmp_path / "run").path
     offers = by_message(run, "allocation", "receiver")
     verdicts = by_message(run, "verdict", "receiver")
@@ -232,6 +338,46 @@ def test_a_discarded_message_has_no_weight_and_only_the_others_are_delivered(tmp
     weights = by_message(run, "weight", "receiver")
     for key, verdict in by_message(run, "verdict", "receiver").items():
         assert (key in weights) == (not verdict["accused"])
+
+
+@pytest.mark.parametrize("pays", ["nothing", "auction", "budget"])
+@pytest.mark.parametrize(
+    "consequences",
+    [("discard",), ("discard", "no-payment"), ("partial-payment", "deposit"), ("no-payment",)],
+)
+def test_only_kept_messages_contribute_and_accused_owners_leave_their_share_to_the_buyer(
+    pays, consequences, tmp_path
+):
+    table = {"value": "validation-loss", "pays": pays, "records": 20}
+    check = suspicious(*consequences, **numbers(consequences))
+    run = fm.run(market((), check, contribution=table), tmp_path / "run").path
+    shares, verdicts, offers, paid, lost = (
+        by_message(run, *where)
+        for where in (
+            ("contribution", "receiver"),
+            ("verdict", "receiver"),
+            ("allocation", "receiver"),
+            ("payment", "receiver"),
+            ("forfeit", "sender"),
+        )
+    )
+    accused = {key for key, row in verdicts.items() if row["accused"]}
+    kept = verdicts.keys() - (accused if "discard" in consequences else set())
+    assert accused and shares.keys() == kept
+    for number, budget in ((row["round"], row["budget"]) for row in rows(run, "round")):
+        own = {key for key in verdicts if key[0] == number}
+        of_kept = [shares[key]["share"] for key in own & kept]
+        assert not of_kept or sum(of_kept) == pytest.approx(1.0) or sum(of_kept) == 0.0
+        money = sum(offers[key]["payment"] for key in own & kept) if pays == "auction" else budget
+        for key in own:
+            due = offers[key]["payment"]
+            if pays != "nothing":
+                due = shares[key]["share"] * money if key in kept else 0.0
+            left = verdicts[key]["paid_share"]
+            assert paid.get(key, {"amount": 0.0})["amount"] == pytest.approx(left * due)
+            deposit = 0.5 * offers[key]["payment"] if key in accused else 0.0
+            if "deposit" in consequences:
+                assert lost.get(key, {"amount": 0.0})["amount"] == pytest.approx(deposit)
 
 
 def test_a_round_in_which_all_are_discarded_is_invalid_and_costs_what_is_paid():
@@ -347,11 +493,59 @@ def test_a_check_that_breaks_its_contract_is_named(wrong, monkeypatch):
         ({"owners": {"cheats": [{"name": "stale"}]}}, "share"),
         ({"check": {"level": 0.1}}, "name"),
         ({"check": suspicious("no-paiment")}, "no-payment"),
+        ({"check": suspicious("no-payment", "partial-payment")}, "give one of the two"),
+        ({"check": suspicious("discard", "discard")}, "'discard' is listed 2 times"),
+        ({"check": suspicious("discard", deposit=3.0)}, "check.deposit: is of the consequence"),
+        ({"check": suspicious("deposit", exclusion=40)}, "leave exclusion out"),
+        ({"check": suspicious(memory=0.5, least_reputation=0.2)}, "leave least_reputation out"),
+        ({"check": {"name": "likelihood-ratio"}}, "check.reference: .* give reference"),
+        ({"check": {"name": "consistency", "history": 0}}, "at least 1 round"),
+        ({"check": {"name": "peer-cosine", "peers": -3}}, "greater than or equal to 1"),
+        (
+            {"owners": {"cheats": [{"name": "stale", "share": 0.5, "among": "with behaviour"}]}},
+            "no owner has a behaviour",
+        ),
+        (
+            {
+                "owners": {
+                    "behaviours": [{"name": "truthful", "share": 0.5}],
+                    "cheats": [
+                        {"name": name, "share": 0.75, "among": "with behaviour"}
+                        for name in ("stale", "sign-flip")
+                    ],
+                }
+            },
+            "sum to 1.5, but the owners with behaviour are 1",
+        ),
+        (
+            {
+                "owners": {
+                    "count": 20,
+                    "cheats": [{"name": "targeted-poison", "share": 0.5, "source": 9}],
+                },
+                "market": {"bidders": 10},
+            },
+            "there is no class 9; the classes of this data set are 0 to 2",
+        ),
+        (
+            {"owners": {"cheats": [{"name": "rational", "share": 0.5, "cheats": ["label-flip"]}]}},
+            "cannot choose 'label-flip'",
+        ),
     ],
 )
 def test_a_scenario_with_cheats_or_checks_that_cannot_be_is_refused(tables, message):
     with pytest.raises(ScenarioError, match=message):
         build_scenario({"data": SMALL} | tables)
+
+
+def test_keys_at_their_defaults_and_stored_scenarios_are_no_problem(tmp_path):
+    check = suspicious("discard", deposit=1.0, exclusion=10, memory=0.3, least_reputation=0.1)
+    scenario = market([{"name": "targeted-poison", "source": 2}], check, rounds=1)
+    assert fm.run(scenario, tmp_path / "run").scenario == scenario
+    for among in ("all", "with behaviour", "without behaviour"):
+        one = {"name": "stale", "share": 0.7, "among": among}
+        lies = [{"name": "truthful", "share": 0.5}]
+        market(owners={"behaviours": lies, "cheats": [one]})
 
 
 def test_shares_of_cheats_are_of_one_whole():
@@ -387,6 +581,45 @@ def test_a_summary_and_the_page_say_what_each_cheat_kept(every):
     assert "Owners kept above their true cost, a sale: " in str(in_brief(every.path))
     charts, tables = on_a_page(every.path, every.info["scenario"])
     assert len(charts) == 1 and [row[0] for row in tables[0].rows] == list(found)
+
+
+def test_headlines_say_what_messages_truly_cost_and_what_records_truly_lost(tmp_path):
+    """The ledger counts by owner what the headlines count; late messages and deposits are in it."""
+    from flmarket_sim.report.html.from_run import read as on_a_page
+    from flmarket_sim.report.run_summary import in_brief
+    from flmarket_sim.tables.cells import number
+
+    cheats = [{"name": name, "share": 0.3} for name in ("nothing-but-noise", "more-noise")]
+    check = suspicious("no-payment", "deposit")
+    run = fm.run(market(cheats, check, rounds=6, market=SLOW), tmp_path / "run").path
+    ledger = fm.sql(run, "select * from ledger").to_pylist()
+    sellers = [row for row in ledger if row["privacy_sold"] > 0]
+    kept = sum(row["earned"] - row["forfeited"] - row["true_cost"] for row in ledger)
+    told = " ".join(in_brief(run).sentences)
+    deposits = number(sum(row["forfeited"] for row in ledger))
+    assert f"owners kept {number(kept)} more than their messages truly cost them" in told
+    assert f", after {deposits} of lost deposits" in told
+    sold, lost = (
+        number(sum(row[key] for row in sellers) / len(sellers))
+        for key in ("privacy_sold", "privacy_lost")
+    )
+    assert f"they sold e = {sold} of privacy on average" in told and sold != lost
+    assert f"their records truly lost e = {lost} on average" in told
+    cards = dict(on_a_page(run).cards)
+    for name, total in (
+        ("owners' surplus", kept),
+        ("privacy truly lost", sum(row["privacy_lost"] for row in ledger)),
+    ):
+        assert float(cards[name].replace(",", "")) == pytest.approx(total, rel=0.01)
+
+
+def test_what_a_round_was_worth_is_what_its_sales_truly_cost(every):
+    costs = defaultdict(float)
+    weighed = by_message(every.path, "weight", "receiver")
+    for key, row in by_message(every.path, "cheat", "sender").items():
+        costs[key[0]] += row["true_value"] if key in weighed else 0.0
+    for row in rows(every.path, "round"):
+        assert row["value_sold"] == pytest.approx(costs[row["round"]])
 
 
 def test_a_market_with_cheats_and_a_check_resumes_to_the_same_bytes(tmp_path, monkeypatch):

@@ -17,9 +17,9 @@ from flmarket_sim.strategy.cheats.cheat import (
     check_plan,
     check_updates,
 )
-from flmarket_sim.strategy.cheats.rational import Rational, utilities_of
+from flmarket_sim.strategy.cheats.rational import Rational, rates_of
 from flmarket_sim.strategy.cheats.rehearsal import rehearse
-from tests.support.exact_norm_check import ExactNorm, Suspicious
+from tests.support.exact_norm_check import AgainstOthers, ExactNorm, Suspicious
 
 D = 24
 OPTIONS = {"targeted-poison": {"source": 2, "target": 0}}
@@ -30,6 +30,7 @@ RULES = PublicRules(
     classes=4,
     bidders=5,
     asked_share=0.1,
+    rounds=400,
 )
 
 
@@ -155,12 +156,32 @@ def test_a_plan_that_nobody_can_carry_out_is_refused(plan, message):
 # -- the rational cheat ----------------------------------------------------------------------------
 
 
-def slow_choice(cheat, view, row):
-    """The best choice of one owner, by trying all, with the consequences spelled out."""
+PLAYED = 400_000  # rounds
+
+
+def played(rules, gain_of, chance, exclusion, seed):
+    """The mean gain a round of an owner who meets one sale again and again, and always makes the
+    same choice: chances are drawn, and bids do not count while she is excluded."""
+    rng = np.random.default_rng(seed)
+    asked = rng.random(PLAYED) < rules.asked_share
+    accused = rng.random(PLAYED) < chance
+    total, number = 0.0, 0
+    while number < PLAYED:
+        if asked[number]:
+            total += gain_of(accused[number])
+            if accused[number]:
+                number += exclusion
+        number += 1
+    return total / PLAYED
+
+
+def slow_choices(cheat, view, row):
+    """For each choice of one owner: her mean gain a round when she plays it for ever, and the
+    expected gain of one sale, with the consequences spelled out."""
     rules = view.rules.inspection.consequences
-    best, best_utility = None, -np.inf
     step = round(2 * np.log2(view.privacy_loss[row]))
     found = rehearse(cheat.names, view.rules, 2.0 ** (step / 2), cheat.rehearsals)
+    means, gains = [], []
     for place, name in enumerate(cheat.names):
         plan = Plan() if name is None else registry.cheats.create(name).plan(view)
         lost = (plan.released_at if plan.lost is None else plan.lost) if name else None
@@ -168,21 +189,22 @@ def slow_choice(cheat, view, row):
         records = view.records[row] if plan.records is None else plan.records[row]
         each = np.full(len(view.owners), 1.0)
         cost = view.cost(each * lost, each * records)[row]
-        payment, utility = view.payment[row], 0.0
-        for chance, accused in ((found.accused[place], True), (1.0 - found.accused[place], False)):
+
+        def gain(accused, cost=cost, partial=found.partial[place], payment=view.payment[row]):
             money = payment
             if accused and "no-payment" in rules.kinds:
                 money = 0.0
             elif accused and "partial-payment" in rules.kinds:
-                money = payment * found.partial[place]
+                money = payment * partial
             if accused and "deposit" in rules.kinds:
                 money -= rules.deposit * payment
-            if accused and "exclusion" in rules.kinds:
-                money -= rules.exclusion * view.rules.asked_share * max(payment - cost, 0.0)
-            utility += chance * (money - cost)
-        if utility > best_utility + 1e-9 * payment:
-            best, best_utility = name, utility
-    return best, best_utility
+            return money - cost
+
+        chance = found.accused[place]
+        away = rules.exclusion if "exclusion" in rules.kinds else 0
+        means.append(played(view.rules, gain, chance, away, seed=place))
+        gains.append(chance * gain(True) + (1.0 - chance) * gain(False))
+    return np.array(means), np.array(gains)
 
 
 @pytest.mark.parametrize(
@@ -192,18 +214,22 @@ def slow_choice(cheat, view, row):
         (ExactNorm(), ("deposit", "exclusion")),
         (Suspicious(0.02), ("partial-payment", "exclusion")),
         (Suspicious(0.5), ("no-payment",)),
+        (AgainstOthers(), ("exclusion",)),
+        (AgainstOthers(), ("no-payment", "exclusion")),
     ],
 )
 @pytest.mark.parametrize("rate", [0.01, 0.6])
-def test_the_rational_cheat_chooses_as_a_slow_search_does(check, kinds, rate):
+def test_the_rational_cheat_chooses_what_earns_most_when_it_is_played_for_ever(check, kinds, rate):
     view = sale((0.5, 2.0, 8.0), rate=rate, rules=looked_for(check, *kinds))
-    cheat = Rational(rehearsals=6)
+    cheat = Rational(rehearsals=12)
     plan = cheat.plan(view)
     for row in range(3):
-        name, utility = slow_choice(cheat, view, row)
-        assert cheat.names[cheat.choices[0][row]] == name
+        means, gains = slow_choices(cheat, view, row)
+        chosen = cheat.choices[0][row]
+        by_chance = 0.02 * view.rules.asked_share * view.payment[row]
+        assert means[chosen] >= means.max() - by_chance
         cost = view.cost(plan.lost, plan.records)[row]
-        assert plan.expected[row] - cost == pytest.approx(utility)
+        assert plan.expected[row] - cost == pytest.approx(gains[chosen])
 
 
 def test_without_a_check_she_sends_nothing_but_noise():
@@ -241,13 +267,39 @@ def test_what_the_rational_cheat_cannot_choose_is_refused():
         registry.cheats.create("rational", cheats=["stal"])
 
 
-def test_an_exclusion_costs_what_she_would_have_earned():
-    view = sale((2.0,), rules=looked_for(Suspicious(), "exclusion", exclusion=20))
-    plans = [check_plan("honest", Plan(), view)]
-    half = np.full((1, 1), 0.5)
-    utility, _ = utilities_of(view, plans, half, half)
-    surplus = 2.0 - 0.6
-    assert utility[0, 0] == pytest.approx(surplus - 0.5 * 20 * 0.1 * surplus)
+def rates(chances, rounds_left=400, exclusion=50, costs=None, losses=(2.0,), asked=0.1):
+    """(J,) rates and expected money of plans that lose `costs` of e = 2, when all are excluded."""
+    rules = looked_for(Suspicious(), "exclusion", exclusion=exclusion)
+    rules = replace(rules, asked_share=asked, rounds=rounds_left + 1)
+    view = sale(losses, rules=rules)
+    plans = [check_plan("one", Plan(lost=np.array([c])), view) for c in costs or [2.0]]
+    chances = np.array(chances)[:, None]
+    found, money = rates_of(view, plans, chances, np.full_like(chances, 0.5))
+    return found[:, 0], money[:, 0]
+
+
+@pytest.mark.parametrize("exclusion", [2, 50, 5000])
+def test_a_gain_for_its_time_is_what_many_sales_with_exclusions_bring(exclusion):
+    for chance in (0.0, 0.05, 0.5, 1.0):
+        rate, money = rates([chance], rounds_left=10**6, exclusion=exclusion, asked=0.4)
+        rules = replace(RULES, asked_share=0.4)
+        slow = played(rules, lambda accused: 2.0 - 0.6, chance, exclusion, seed=1)
+        assert 0.4 * rate[0] == pytest.approx(slow, rel=0.1, abs=2e-5)
+        assert money[0] == 2.0
+
+
+def test_long_exclusions_make_a_cheat_honest_and_do_not_stop_her_from_selling():
+    """Honesty gains 1.4 and is accused once in twenty sales; who loses nothing gains 2.0, and every
+    second message of hers is accused."""
+    for exclusion, best in ((1, 1), (10**6, 0)):
+        rate, money = rates([0.05, 0.5], exclusion=exclusion, costs=[2.0, 0.0])
+        assert rate.argmax() == best
+        assert (rate > 0).all() and (money == 2.0).all()
+
+
+def test_in_the_last_round_an_exclusion_threatens_nobody():
+    rate, _ = rates([0.05, 0.5], rounds_left=0, exclusion=10**6, costs=[2.0, 0.0])
+    assert rate == pytest.approx([1.4, 2.0])
 
 
 def test_memories_of_cheats_survive_as_arrays():

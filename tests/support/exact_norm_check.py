@@ -31,3 +31,17 @@ class Suspicious:
 
     def p_values(self, evidence):
         return np.where(evidence.owner % 3 == 0, self.p_value, 1.0)
+
+
+class AgainstOthers:
+    """Accuses whoever points away from the sum of all messages: half of the noise, and few others
+    where much privacy is sold."""
+
+    name = "against-others"
+
+    def scores(self, evidence):
+        return -evidence.messages @ evidence.messages.sum(axis=0)
+
+    def p_values(self, evidence):
+        others = evidence.messages.sum(axis=0) - evidence.messages
+        return np.where((evidence.messages * others).sum(axis=1) < 0, 0.01, 1.0)

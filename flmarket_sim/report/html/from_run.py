@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from flmarket_sim.errors import InputError
-from flmarket_sim.eventlog import read_events, read_run
+from flmarket_sim.eventlog import read_events, read_ledger, read_run
 from flmarket_sim.eventlog.summary import (
     errors_of,
     models_of,
     perturbations_of,
+    truth_of,
     warnings_of,
     yardsticks_of,
 )
@@ -70,7 +71,7 @@ def read(path: Path) -> Source:
         title=scenario["name"],
         description=scenario.get("description", ""),
         notices=notices,
-        cards=_cards(scenario, rounds, yardsticks_of(info)),
+        cards=_cards(scenario, rounds, yardsticks_of(info), _truth(path, info)),
         charts=[
             *_by_round(rounds, models_of(scenario), yardsticks_of(info)),
             *run_owners.sales(path, scenario),
@@ -113,7 +114,10 @@ def _names(rounds: list[Row]) -> list[str]:
 
 
 def _cards(
-    scenario: Row, rounds: list[Row], yardsticks: run_accuracy.Yardsticks
+    scenario: Row,
+    rounds: list[Row],
+    yardsticks: run_accuracy.Yardsticks,
+    truth: dict[str, float] | None,
 ) -> list[tuple[str, str]]:
     buyers = scenario["buyers"] or [scenario]
     auctions = ", ".join(
@@ -126,6 +130,7 @@ def _cards(
     )
     last = _last_accuracy(rounds).mean
     spent, budget = sum(row["spent"] for row in rounds), sum(row["budget"] for row in rounds)
+    surplus = sum(row["spent"] - row["value_sold"] for row in rounds)
     cards = [
         ("auction", auctions),
         ("aggregation", rules),
@@ -144,9 +149,15 @@ def _cards(
             f"{short(spent)} ({spent / budget:.0%} of the budget)" if budget else short(spent),
         ),
         ("privacy sold", short(sum(row["privacy_sold"] for row in rounds))),
-        ("owners' surplus", short(sum(row["spent"] - row["value_sold"] for row in rounds))),
+        *([] if truth is None else [("privacy truly lost", short(truth["lost"]))]),
+        ("owners' surplus", short(surplus if truth is None else truth["kept"])),
     ]
     return [card for card in cards if card[1] != "-"]
+
+
+def _truth(path: Path, info: Row) -> dict[str, float] | None:
+    """What the ledger says beside the rounds, where it looks for cheats."""
+    return truth_of(read_ledger(path)) if info["outcome"] == "finished" else None
 
 
 def _by_round(

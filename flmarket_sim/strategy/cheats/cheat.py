@@ -43,6 +43,7 @@ class PublicRules:
     classes       the number of classes of the records; 0 where the market has none
     bidders       the owners who are asked in a round
     asked_share   the chance that an owner is asked in a round
+    rounds        for how many rounds the buyer purchases
     inspection    what the broker does to find cheats; None if she does nothing
     """
 
@@ -52,6 +53,7 @@ class PublicRules:
     classes: int
     bidders: int
     asked_share: float
+    rounds: int
     inspection: PublicInspection | None = None
 
 
@@ -66,6 +68,10 @@ class SaleView:
     parameters    (D,) the buyer's public model
     cost          what a loss (k,) on so many records (k,) is truly worth to each of them
     rng           random numbers of this cheat, buyer and round
+
+    A row is a name. A single-minded owner who bids under several names has one cost for all of
+    them: `cost` splits it among her names that lose anything, and `payment` splits the sum of what
+    they are paid.
     """
 
     round: int

@@ -40,6 +40,7 @@ class LabelFlip:
     """Trains on her records with every class c taken for the class (c + 1) mod classes."""
 
     name = "label-flip"
+    false_labels = True
 
     def plan(self, view: SaleView) -> Plan:
         return Plan(labels=np.roll(np.arange(view.rules.classes), -1))
@@ -52,17 +53,19 @@ class TargetedPoison:
     """Trains on her records with one class, `source`, taken for another one, `target`."""
 
     name = "targeted-poison"
+    false_labels = True
 
     def __init__(self, source: ClassNumber = 1, target: ClassNumber = 0) -> None:
         if source == target:
             raise InputError("targeted-poison: source and target must be two classes")
         self.source, self.target = source, target
+        self.largest_class = max(source, target)
 
     def plan(self, view: SaleView) -> Plan:
         classes = view.rules.classes
-        if max(self.source, self.target) >= classes:
+        if self.largest_class >= classes:
             raise InputError(
-                f"targeted-poison: there is no class {max(self.source, self.target)}; "
+                f"targeted-poison: there is no class {self.largest_class}; "
                 f"the classes of this data set are 0 to {classes - 1}"
             )
         labels = np.arange(classes)

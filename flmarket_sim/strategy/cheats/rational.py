@@ -27,6 +27,7 @@ from flmarket_sim.strategy.cheats.rehearsal import Rehearsed, rehearse
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 SAVING = ("more-noise", "nothing-but-noise", "stale", "public-direction", "fewer-records")
+CANNOT = "a rational cheat cannot choose {!r}: false labels save nothing"
 TIE = 1e-9  # of the payment: a cheat that gains no more than this is not worth the trouble
 
 
@@ -35,20 +36,27 @@ def _known(names: Sequence[str]) -> Sequence[str]:
         if name == Rational.name:
             raise ValueError("a rational cheat does not choose itself")
         try:
-            registry.cheats.get(name)
+            found = registry.cheats.get(name)
         except InputError as error:
             raise ValueError(str(error)) from None
+        if getattr(found, "false_labels", False):
+            raise ValueError(CANNOT.format(name))
     return names
 
 
 class Rational:
-    """Chooses, for each sale, honesty or the cheat with the highest expected utility.
+    """Chooses, for each sale, honesty or the cheat with the highest expected gain for its time.
 
-    The utility of a choice is the money on which she counts under the market's check, less the true
-    cost of what her records lose, less what she would earn in the rounds of an exclusion. She knows
-    how often each choice is accused from rehearsals (`rehearsal.py`) at the nearest half octave of
-    her privacy loss. What a reputation earns her later does not count. Of equal choices she takes
-    the first, and honesty before all.
+    The gain of a choice is the money on which she counts under the market's check, less the true
+    cost of what her records lose. Its time is the sale itself and those that she expects to miss
+    while she is excluded, within the rounds that are left. So she ranks choices as if she met the
+    same sale again and again (renewal reward). An exclusion does not change whether a sale pays:
+    she accepts by the gain alone.
+
+    She knows how often each choice is accused from rehearsals (`rehearsal.py`) at the nearest half
+    octave of her privacy loss. What a reputation earns her later does not count, and neither does
+    what `contribution.pays` makes of the auction's offer. Of equal choices she takes the first, and
+    honesty before all.
     """
 
     name = "rational"
@@ -69,13 +77,11 @@ class Rational:
         for cheat in self.candidates:
             plans.append(check_plan(cheat.name, cheat.plan(view), view))
             if plans[-1].labels is not None:
-                raise InputError(
-                    f"cheat 'rational' cannot choose {cheat.name!r}: false labels save nothing"
-                )
+                raise InputError(CANNOT.format(cheat.name))
         accused, partial = self._risks(view)
-        utilities, expected = utilities_of(view, plans, accused, partial)
-        utilities[0] += TIE * view.payment
-        choice = np.argmax(utilities, axis=0)
+        rates, expected = rates_of(view, plans, accused, partial)
+        rates[0] += TIE * view.payment
+        choice = np.argmax(rates, axis=0)
         self.choices[view.buyer] = choice
         each = np.arange(len(choice))
 
@@ -147,12 +153,14 @@ def honest_plan(view: SaleView) -> CheckedPlan:
     return check_plan("honest", Plan(), view)
 
 
-def utilities_of(
+def rates_of(
     view: SaleView, plans: Sequence[CheckedPlan], accused: Floats, partial: Floats
 ) -> tuple[Floats, Floats]:
-    """(J, k) expected utilities of J plans, and the money (J, k) on which their owners count.
+    """(J, k) expected gains of J plans for each sale that they take up, and the money (J, k) on
+    which their owners count.
 
-    `accused` and `partial` (J, k) are as in `Rehearsed`.
+    `accused` and `partial` (J, k) are as in `Rehearsed`. Who is accused with the chance a, and then
+    misses m sales, has taken up 1 + a m sales for one gain.
     """
     cost = np.stack([view.cost(plan.lost, plan.records) for plan in plans])
     payment = np.broadcast_to(view.payment, cost.shape)
@@ -161,7 +169,8 @@ def utilities_of(
         return payment - cost, payment
     rules = inspection.consequences
     money = rules.expected(payment, accused, partial)
+    missed = 0.0
     if "exclusion" in rules.kinds:
-        missed = rules.exclusion * view.rules.asked_share * np.maximum(payment - cost, 0.0)
-        money = money - accused * missed
-    return money - cost, money
+        left = max(view.rules.rounds - view.round - 1, 0)
+        missed = view.rules.asked_share * min(rules.exclusion, left)
+    return (money - cost) / (1.0 + accused * missed), money

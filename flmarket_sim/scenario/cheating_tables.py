@@ -32,7 +32,8 @@ class CheckTable(Plugin):
         gt=0,
         lt=1,
         description="a message is accused if an honest one looked as suspicious with at most this "
-        "chance: the largest share of honest messages that is accused",
+        "chance: the largest share of honest messages that is accused, if honest gradients are "
+        "as the check assumes (docs/writing-a-check.md)",
     )
     consequences: Annotated[
         tuple[Consequence, ...], BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v)

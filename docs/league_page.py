@@ -124,7 +124,9 @@ def take(folders: list[Path]) -> None:
             entry = entries.entry_of(name, study.rows, study.scenario["study"]["size"])
             entries.write_entry(ENTRIES / entries.file_name(name), entry)
     shipped = entries.shipped_entries()
-    league_figure.draw([{"auction": _name(entry)} | entry["whole"] for entry in shipped], FIGURE)
+    named = ({"auction": _name(entry), "place": entry["place"]} for entry in shipped)
+    rows = [name | entry["whole"] for name, entry in zip(named, shipped, strict=True)]
+    league_figure.draw(rows, FIGURE)
 
 
 if __name__ == "__main__":

@@ -21,14 +21,16 @@ LINE = 0.24  # inches that a mechanism takes
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Draws the rows over the whole card, best error first; the suffix of `path` is the format.
+    """Draws the rows over the whole card in their order; the suffix of `path` is the format.
 
-    Numbers far beyond those of most mechanisms stand at the edge, with an arrow.
+    A line parts those with a place from those without. Numbers far beyond those of most mechanisms
+    stand at the edge, with an arrow.
     """
     import matplotlib
 
     from flmarket_sim.report.shown_figure import ShownFigure
 
+    placed = sum(row.get("place") is not None for row in rows)
     settings: Any = SCREEN.settings()
     with matplotlib.rc_context(settings):
         figure = ShownFigure(figsize=(10.0, 1.0 + LINE * len(rows)), layout="constrained")
@@ -40,7 +42,9 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
             axis.set_xlabel(label)
             if ideal is not None:
                 axis.axvline(ideal, color="black", linewidth=0.8, linestyle="--")
-        axes[0].set_yticks(range(len(rows)), [str(row["auction"]) for row in rows])
+            if 0 < placed < len(rows):
+                axis.axhline(placed - 0.5, color="black", linewidth=0.8)
+        axes[0].set_yticks(range(len(rows)), [_label(row) for row in rows])
         axes[0].set_ylim(len(rows) - 0.5, -0.5)
         try:
             figure.savefig(path, dpi=150)
@@ -48,12 +52,19 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
             raise InputError(f"the figure cannot be written to {path}: {error}") from None
 
 
+def _label(row: dict[str, Any]) -> str:
+    place = row.get("place")
+    return str(row["auction"]) if place is None else f"{row['auction']}  {place}"
+
+
 def _panel(axis: Any, rows: list[dict[str, Any]], column: str, colour: str, log: bool) -> None:
     values, lows, highs = (
         np.array([_number(row.get(f"{column}{end}")) for row in rows])
         for end in ("", "_low", "_high")
     )
-    edge = _edge(values)
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    edge = _edge(values, highs)
     places, inside = np.arange(len(rows)), values <= edge
     lows, highs = (
         np.where(np.isfinite(lows), lows, values),
@@ -71,18 +82,20 @@ def _panel(axis: Any, rows: list[dict[str, Any]], column: str, colour: str, log:
         )
     if log:
         axis.set_xscale("log")
+        axis.xaxis.set_major_locator(LogLocator(subs=(0.5, 1.0, 2.0, 4.0)))
         axis.xaxis.set_major_formatter("{x:g}")
-        axis.xaxis.set_minor_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
     axis.grid(alpha=0.3, linewidth=0.5)
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def _edge(values: Any) -> float:
+def _edge(values: Any, highs: Any) -> float:
     """Where a panel ends: at the largest number, or at three times the upper quartile."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return 1.0
-    return float(min(finite.max(), max(3.0 * np.percentile(finite, 75), 1e-9)))
+    largest = max(finite.max(), highs[np.isfinite(highs)].max(initial=-np.inf))
+    return float(min(largest, max(3.0 * np.percentile(finite, 75), 1e-9)))
 
 
 def _number(value: Any) -> float:

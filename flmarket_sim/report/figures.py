@@ -135,6 +135,8 @@ def draw(
                 ylabel=plot.y_label if place % columns == 0 else "",
                 title="" if panel is None else str(panel),
             )
+            if place >= len(titles) - columns:
+                axis.tick_params(labelbottom=True)  # also above a place without a panel
             _scales(axis, plot, rows)
             if plot.level is not None:
                 axis.axhline(plot.level, color="black", linewidth=0.8, linestyle="--")

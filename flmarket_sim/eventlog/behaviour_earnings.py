@@ -15,13 +15,21 @@ WITH bids AS (SELECT buyer, round, sender, coalesce(person, sender) AS owner,
                      coalesce(behaviour, '{TRUTH}') AS behaviour FROM bid),
      earned AS (
         SELECT bids.behaviour, bids.owner, bids.buyer, bids.round,
-               count(payment.amount) AS sales,
-               sum(coalesce(payment.amount - decision.value, 0)) AS surplus
+               count(g.sender) AS sales,
+               sum(coalesce(p.amount, 0) - coalesce(f.amount, 0)
+                   - CASE WHEN g.sender IS NULL THEN 0 ELSE coalesce(c.true_value, d.value) END
+                  ) AS surplus
         FROM bids
-        LEFT JOIN payment ON payment.receiver = bids.sender AND payment.round = bids.round
-                         AND payment.buyer = bids.buyer
-        LEFT JOIN decision ON decision.sender = bids.sender AND decision.round = bids.round
-                          AND decision.buyer = bids.buyer
+        LEFT JOIN gradient g ON g.sender = bids.sender AND g.round = bids.round
+                            AND g.buyer = bids.buyer
+        LEFT JOIN payment p ON p.receiver = bids.sender AND p.round = bids.round
+                           AND p.buyer = bids.buyer
+        LEFT JOIN forfeit f ON f.sender = bids.sender AND f.round = bids.round
+                           AND f.buyer = bids.buyer
+        LEFT JOIN decision d ON d.sender = bids.sender AND d.round = bids.round
+                            AND d.buyer = bids.buyer
+        LEFT JOIN cheat c ON c.sender = bids.sender AND c.round = bids.round
+                         AND c.buyer = bids.buyer
         GROUP BY ALL)
 SELECT behaviour, count(*) AS bids, sum(sales) AS sales, sum(surplus) AS surplus
 FROM earned GROUP BY behaviour ORDER BY behaviour
@@ -38,8 +46,11 @@ def earnings(run: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     """For each behaviour, and for bids without one: owners, bids, sales, and money above cost a bid
     and a sale.
 
-    With counterfactuals also what the offers were worth a bid, and what those to the truth would
-    have been. Transfers among owners of one behaviour sum to zero, and so do not show.
+    A sale is a message that left its owner, in time or not. Its money is the payment less a lost
+    deposit, and its cost is what the message truly cost her: the sum over all bids is that of the
+    ledger, where that books true costs. With counterfactuals also what the offers were worth a bid,
+    and what those to the truth would have been. Transfers among owners of one behaviour sum to
+    zero, and so do not show.
     """
     owners = read_owners(run).column("behaviour").to_pylist()
     by_truth = {row["behaviour"]: row for row in sql(run, _BY_TRUTH).to_pylist()}

@@ -13,7 +13,7 @@ from flmarket_sim.eventlog.cheating_records import CheatRecord
 from flmarket_sim.eventlog.log import EventTable
 from flmarket_sim.eventlog.record import with_nulls
 from flmarket_sim.market.behaviour_cast import HONEST
-from flmarket_sim.market.judgement import for_person
+from flmarket_sim.market.judgement import for_person, honest_money
 from flmarket_sim.market.messages import Offers
 from flmarket_sim.market.sale_value import sale_values
 from flmarket_sim.privacy.release import AfterRelease
@@ -249,5 +249,4 @@ def _expected(cohort: Cohort, part: CheatPart) -> Floats:
     """The money on which the owners of a part count: by their plan, or as honest owners do."""
     if part.plan.expected is not None:
         return part.plan.expected
-    rules = cohort.world.consequences
-    return part.view.payment if rules is None else rules.honest(part.view.payment)
+    return honest_money(cohort.world, part.view.payment)

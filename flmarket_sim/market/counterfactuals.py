@@ -10,7 +10,7 @@ from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog.schema import CounterfactualRecord, DecisionReason
 from flmarket_sim.market.cohort import Cohort
 from flmarket_sim.market.cohort_misreports import BehaviourPart
-from flmarket_sim.market.judgement import rational
+from flmarket_sim.market.judgement import honest_money, rational
 from flmarket_sim.market.messages import Offers
 from flmarket_sim.market.sale_in_turn import replay_sale
 from flmarket_sim.market.sale_value import value_alone
@@ -28,12 +28,14 @@ def log_counterfactuals(
 
     The truth replaces her first bid, and her further names disappear. The other bids, their order
     and the auction's random numbers stay. An offer that she would decline is worth nothing to her,
-    under her report and under the truth.
+    under her report and under the truth. All money is what honest owners count on (`honest_money`);
+    beside owners who cheat there are no counterfactuals.
     """
     assert cohort.misreports is not None
     judgement = cohort.judge(offers)
     sells = (judgement.reason == DecisionReason.ACCEPTED) & (offers.privacy_loss > 0)
-    utility = np.where(sells, offers.payment - judgement.value, 0.0)
+    money_for = honest_money(cohort.world, offers.payment)
+    utility = np.where(sells, money_for - judgement.value, 0.0)
     entries: list[tuple[int, float, float, float, float]] = []
     if isinstance(auction, SellsInTurn):  # owners answer menus by what they state
         bids = cohort.reports.at(offers.slots).batch()
@@ -92,5 +94,6 @@ def _sale(
 
 def _utility(cohort: Cohort, person: int, loss: float, payment: float, records: float) -> float:
     """What an offer is worth to a person: nothing where she declines it."""
-    utility = payment - value_alone(cohort.world.population, person, records, loss)
+    counted_on = float(honest_money(cohort.world, np.array(payment)))
+    utility = counted_on - value_alone(cohort.world.population, person, records, loss)
     return max(utility, 0.0) if rational(cohort.world) else utility

@@ -53,6 +53,13 @@ def rational(world: World) -> bool:
     return world.scenario.owners.accept == "rational"
 
 
+def honest_money(world: World, payment: Floats) -> Floats:
+    """(k,) the money on which honest owners count, whose payments are to be `payment`: less where
+    the broker looks for cheats, because she may accuse honest owners, too."""
+    rules = world.consequences
+    return payment if rules is None else rules.honest(payment)
+
+
 def judge(cohort: Cohort, offers: Offers) -> Judgement:
     """How the owners judge the outcome of an auction."""
     value = cohort.true_value(offers.slots, offers.privacy_loss)
@@ -68,10 +75,7 @@ def _as_they_judge(cohort: Cohort, offers: Offers, value: Floats) -> tuple[Float
     Where the broker looks for cheats, honest owners count on being accused as often as she may
     accuse them. Owners who cheat count on what they truly do.
     """
-    payment = offers.payment
-    rules, cheats = cohort.world.consequences, cohort.cheats(offers)
-    if rules is not None:
-        payment = rules.honest(payment)
+    payment, cheats = honest_money(cohort.world, offers.payment), cohort.cheats(offers)
     if cheats is not None:
         payment, value = payment.copy(), value.copy()
         payment[cheats.rows], value[cheats.rows] = cheats.expected, cheats.value

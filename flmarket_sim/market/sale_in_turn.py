@@ -19,7 +19,7 @@ from flmarket_sim.errors import plugin_errors
 from flmarket_sim.eventlog.schema import DecisionReason, OfferRecord
 from flmarket_sim.market.cohort import Cohort
 from flmarket_sim.market.cohort_cheats import plan_in_turn
-from flmarket_sim.market.judgement import rational, undecided
+from flmarket_sim.market.judgement import honest_money, rational, undecided
 from flmarket_sim.market.mail import Inbox
 from flmarket_sim.market.messages import BidMessage, Decision, MenuMessage, Offers
 from flmarket_sim.market.sale_value import value_in_turn
@@ -64,8 +64,8 @@ class MenuChoices:
         cheating = plan_in_turn(self.cohort, slot, option, self.value)
         if cheating is not None:
             money, lost, records = cheating
-        elif world.consequences is not None:
-            money = float(world.consequences.honest(np.array(money)))
+        else:
+            money = float(honest_money(world, np.array(money)))
         if rational(world) and not covers(money, self.value(slot, records, lost)):
             return False
         if lost > 0.0:

@@ -50,6 +50,7 @@ def cross_problems(tables: Tables) -> Iterator[Problem]:
         buyers_have_different_names,
         models_can_train_locally,
         cheats_need_messages,
+        counterfactuals_are_honest,
         reputation_needs_one_auction,
         a_validation_loss_is_of_a_model,
     ):
@@ -186,6 +187,17 @@ def cheats_need_messages(tables: Tables) -> Iterator[Problem]:
                 f"{what}, and a market without learning has none; choose another model, or leave "
                 f"out {'owners.cheats' if cheats else 'check'}",
             )
+
+
+def counterfactuals_are_honest(tables: Tables) -> Iterator[Problem]:
+    """An owner who cheats decides by what she truly does, which depends on what she is offered."""
+    cheats = tables_of(table_of(tables, "owners"), "cheats")
+    if cheats and table_of(tables, "market").get("counterfactual") is True:
+        yield Problem(
+            ("market", "counterfactual"),
+            "counterfactual auctions do not know what owners who cheat would do after other "
+            "offers; leave out counterfactual or owners.cheats",
+        )
 
 
 def reputation_needs_one_auction(tables: Tables) -> Iterator[Problem]:

@@ -489,6 +489,13 @@ def test_a_check_that_breaks_its_contract_is_named(wrong, monkeypatch):
             {"check": suspicious("reputation"), "market": {"counterfactual": True}},
             "do not know reputations",
         ),
+        (
+            {
+                "market": {"counterfactual": True},
+                "owners": {"cheats": [{"name": "stale", "share": 0.5}]},
+            },
+            "do not know what owners who cheat would do",
+        ),
         ({"owners": {"cheats": [{"name": "stalle", "share": 0.5}]}}, "did you mean 'stale'"),
         ({"owners": {"cheats": [{"name": "stale"}]}}, "share"),
         ({"check": {"level": 0.1}}, "name"),
@@ -651,3 +658,82 @@ def test_a_market_with_cheats_and_a_check_resumes_to_the_same_bytes(tmp_path, mo
     assert resumed.info["log"]["sha256"] == whole.info["log"]["sha256"]
     first, second = (fm.sql(run.path, "select * from ledger") for run in (whole, resumed))
     assert first.equals(second)
+
+
+# -- counterfactuals, and what owners with behaviours kept -----------------------------------------
+
+TRUE_REPORT = {"name": "scale", "share": 1.0, "factor": 1.0}  # a behaviour that tells the truth
+
+
+@pytest.mark.parametrize("auction", ["all-in-critical", "seq-price"])
+@pytest.mark.parametrize(
+    "follows",
+    [
+        {"consequences": ["no-payment"]},
+        {"consequences": ["partial-payment"]},
+        {"consequences": ["deposit"], "deposit": 3.0},
+    ],
+)
+def test_a_report_that_is_the_truth_is_worth_what_the_truth_is_worth(tmp_path, auction, follows):
+    scenario = market(
+        check={"name": "variance", "level": 0.2, **follows},
+        owners={"behaviours": [TRUE_REPORT]},
+        market={"bidders": 12, "counterfactual": True},
+        auction={"name": auction},
+    )
+    run = fm.run(scenario, tmp_path / "run").path
+    found = rows(run, "counterfactual")
+    counted_on = (
+        1
+        - 0.2 * {"no-payment": 1, "partial-payment": 0.5, "deposit": 3}[follows["consequences"][0]]
+    )
+    values = by_message(run, "decision", "sender")
+    offers = by_message(run, "allocation", "receiver")
+    assert any(row["utility"] > 0 for row in found)
+    for row in found:
+        assert row["utility"] == pytest.approx(row["truthful_utility"], abs=1e-9)
+        if auction == "all-in-critical":  # elsewhere a declined menu leaves no offer
+            key = row["round"], row["sender"]
+            sold, cost = offers[key], values[key]["value"] if key in values else 0.0
+            counts = max(counted_on * sold["payment"] - cost, 0.0)
+            assert row["utility"] == pytest.approx(counts, abs=1e-9)
+
+
+def test_what_owners_with_a_behaviour_kept_is_what_the_ledger_says(tmp_path):
+    """Cheats, lost deposits, accused messages that are not paid, and late ones are all in it."""
+    from flmarket_sim.eventlog.behaviour_earnings import earnings
+    from flmarket_sim.eventlog.cheat_earnings import cheat_earnings
+
+    scenario = market(
+        [{"name": name, "share": 0.3} for name in ("nothing-but-noise", "more-noise")],
+        suspicious("no-payment", "deposit", deposit=0.5),
+        rounds=6,
+        owners={"behaviours": [{"name": "scale", "share": 0.5, "factor": 1.2}]},
+        market=SLOW,
+    )
+    run = fm.run(scenario, tmp_path / "run").path
+    assert rows(run, "late") and rows(run, "forfeit")
+    found, by_cheat = earnings(run), cheat_earnings(run)
+    people = {row["owner"]: row["behaviour"] for row in fm.read_owners(run).to_pylist()}
+    ledger = fm.sql(run, "select * from ledger").to_pylist()
+    for name, told in found.items():
+        kept = sum(
+            row["earned"] - row["forfeited"] - row["true_cost"]
+            for row in ledger
+            if (people[row["owner"]] or "no behaviour") == name
+        )
+        assert told["surplus_per_bid"] * told["bids"] == pytest.approx(kept), name
+        assert told["surplus_per_sale"] * told["sales"] == pytest.approx(kept), name
+    assert sum(of["sales"] for of in found.values()) == sum(of["sales"] for of in by_cheat.values())
+
+
+def test_pay_as_bid_pays_a_cheat_above_her_true_cost(tmp_path):
+    scenario = market(
+        [{"name": "nothing-but-noise"}],
+        owners={"behaviours": [{"name": "scale", "share": 1.0, "factor": 0.5}]},
+        auction={"name": "pay-as-bid"},
+    )
+    run = fm.run(scenario, tmp_path / "run")
+    told = run.summary()["behaviours"]["scale"]
+    paid = sum(row["amount"] for row in rows(run.path, "payment") if row["receiver"] >= 0)
+    assert paid > 0 and told["surplus_per_bid"] * told["bids"] == pytest.approx(paid)

@@ -13,10 +13,12 @@ from flmarket_sim.report.html.parts import POINTS, ROWS, Chart, Series, Table, e
 from flmarket_sim.statistics import estimate
 
 _SALES = """
-SELECT d.value, p.amount, p.round, p.buyer, p.receiver % {count} AS owner, o.family,
+SELECT coalesce(c.true_value, d.value) AS value, p.amount, p.round, p.buyer,
+       p.receiver % {count} AS owner, o.family,
        coalesce(o.behaviour, '{truth}') AS behaviour
 FROM payment p
 JOIN decision d ON d.sender = p.receiver AND d.round = p.round AND d.buyer = p.buyer
+LEFT JOIN cheat c ON c.sender = p.receiver AND c.round = p.round AND c.buyer = p.buyer
 JOIN owners o ON o.owner = p.receiver % {count}
 WHERE p.receiver >= 0 ORDER BY p.seq
 """

@@ -27,6 +27,7 @@ from flmarket_sim.report import figures
 from flmarket_sim.report.study_folder import cells_of
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.scenario.scenario_file import load_scenario
+from flmarket_sim.studies.cheating import HONEST, NO_CHECK
 from flmarket_sim.studies.study_run import TASKS, find_out
 
 HERE = Path(__file__).parent
@@ -118,7 +119,14 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "true error",
         "true over vector",
     ),
-    "poisoned-markets": ("market", "pipeline", "accuracy", "balanced accuracy", "true error"),
+    "poisoned-markets": (
+        "market",
+        "pipeline",
+        "accuracy",
+        "market gain",
+        "balanced accuracy",
+        "true error",
+    ),
     "bank-quality": ("pipeline", "accuracy", "balanced accuracy", "vector bound", "true error"),
     "first-market": ("pipeline", "accuracy", "vector bound", "true error", "privacy sold"),
     "regimes": ("kappa", "auction", "rule", "over everything median", "invalid"),
@@ -218,6 +226,22 @@ def by_best_cheat(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     return list(wide.values())
 
 
+def by_price(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """A row for each auction and check, with the pay of honest owners at each privacy loss.
+
+    It is over that without a check, if nobody cheats, with its interval.
+    """
+    wide: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rows:
+        if row["cheat"] == HONEST and row["check"] != NO_CHECK:
+            key = row["auction"], row["check"]
+            cells = wide.setdefault(key, {"auction": key[0], "check": key[1]})
+            mean, *ends = (f"{float(number):.2f}" for number in NUMBER.findall(row["honest pay"]))
+            interval = f" [{', '.join(ends)}]" if ends else ""
+            cells[f"e = {float(row['privacy loss']):g}"] = mean + interval
+    return list(wide.values())
+
+
 def by_share(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     """A row for each cheat and pipeline, with the accuracy at each share of cheats.
 
@@ -279,8 +303,11 @@ def by_range(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     return list(wide.values())
 
 
-def table(name: str) -> str:
-    """A study's rows in Markdown, and what its intervals are of."""
+def table(name: str, view: str = "") -> str:
+    """A study's rows in Markdown, and what its intervals are of.
+
+    The view `price` has the price of checking in place of the best cheats.
+    """
     result = json.loads((RESULTS / f"{name}.json").read_text())
     rows = cells_of(result["rows"])
     if name.startswith("learners"):  # the last block of rounds of each
@@ -290,11 +317,13 @@ def table(name: str) -> str:
         rows = by_budget(rows)
     if "over floor" in rows[0]:
         rows = by_range(rows)
-    if "cheat" in rows[0]:
+    if view == "price":
+        rows = by_price(rows)
+    elif "cheat" in rows[0]:
         rows = by_best_cheat(rows) if "check" in rows[0] else by_share(rows)
     if "bound" in rows[0] and "check" in rows[0]:
         rows = by_check(rows)
-    heads = COLUMNS.get(STUDIES[name][0], tuple(rows[0]))
+    heads = tuple(head for head in COLUMNS.get(STUDIES[name][0], tuple(rows[0])) if head in rows[0])
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     lines += ["| " + " | ".join(row[head] for head in heads) + " |" for row in rows]
     return "\n".join(lines) + "\n\n" + textwrap.fill(result["intervals"], 100)
@@ -303,9 +332,9 @@ def table(name: str) -> str:
 def page(text: str) -> str:
     """The page, with every marked table made from the stored results."""
     marks = re.compile(
-        r"(<!-- made by: docs\.findings ([\w-]+) -->\n)(?:(?!<!-- ).*\n)*(<!-- end -->)"
+        r"(<!-- made by: docs\.findings ([\w-]+)(?:, (\w+))? -->\n)(?:(?!<!-- ).*\n)*(<!-- end -->)"
     )
-    return marks.sub(lambda mark: f"{mark[1]}{table(mark[2])}\n{mark[3]}", text)
+    return marks.sub(lambda mark: f"{mark[1]}{table(mark[2], mark[3] or '')}\n{mark[4]}", text)
 
 
 if __name__ == "__main__":

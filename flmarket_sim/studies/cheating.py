@@ -90,14 +90,15 @@ class Cheating:
         data = load_data(scenario)
 
         def played(cheat: str | None, check: str) -> tuple[list[Row], World]:
-            cheats = [] if cheat is None else [{"name": cheat, "share": work["share"]}]
+            # A share of nobody lets the ledger book true costs where nobody looks for cheats.
+            named = {"name": cheat or work["cheats"][0], "share": work["share"] if cheat else 0.0}
             table = None if check == NO_CHECK else check_table(scenario, check)
             market = changed(
                 scenario,
                 seed=work["seed"],
                 auction=auction_table(work["auction"]),
                 owners__privacy_budget=[work["loss"], work["loss"]],
-                owners__cheats=cheats,
+                owners__cheats=[named],
                 check=table,
             )
             return rounds_and_world(market, load_data(market) if data is None else data)

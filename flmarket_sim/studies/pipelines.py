@@ -66,6 +66,7 @@ class Pipelines:
     true_over_vector, true_over_coordinate       the true error over each bound, both in the mean
     noiseless_accuracy, noiseless_balanced_accuracy   of the same pipeline without noise and market
     gain                          what is shown, above that of the first pipeline, seed by seed
+    market_gain                   the same, above the first pipeline in the first market
     show                          the measure of figure, gain and sentences
     """
 
@@ -112,6 +113,8 @@ class Pipelines:
                 row |= spread(key, over_seeds(by_seed, key))
             first = cells.get((market, self.pipelines[0].name, number), {})
             row |= spread("gain", _gain(by_seed, first, self.show))
+            origin = cells.get((self.markets[0].name, self.pipelines[0].name, number), {})
+            row |= spread("market_gain", _gain(by_seed, origin, self.show))
             rows.append(row)
         last = {(row["market"], row["pipeline"]): row for row in rows}
         label = f"test {self.show.replace('_', ' ')}"

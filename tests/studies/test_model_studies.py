@@ -6,6 +6,7 @@ import pytest
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.plugins.registry import perturbations
 from flmarket_sim.scenario.scenario_file import build_scenario
+from flmarket_sim.statistics import from_seeds
 from flmarket_sim.studies.accuracy_references import CONSTANT, CONSTANT_GUESS, WITHOUT_NOISE
 from flmarket_sim.studies.bargains import size_groups
 from flmarket_sim.studies.study_run import find_out
@@ -53,6 +54,28 @@ def test_pipelines_meet_the_same_seeds_beside_a_constant_guess():
     assert f"to {best['noiseless_accuracy']:.3f})" in found.sentences[0]
     mean = by_name["plain"]["accuracy"]
     assert f"plain {mean:.3f}" in found.sentences[0]
+
+
+def test_a_market_gain_is_the_mean_of_differences_seed_by_seed():
+    markets = [
+        {"name": "quiet", "changes": {"perturbation": NOISELESS}},
+        {"name": "noisy", "changes": {"owners.privacy_budget": 0.05}},
+    ]
+    pipelines = [{"name": "plain"}, {"name": "laplace", "changes": {"perturbation": "laplace"}}]
+
+    def rows(**where):
+        found = study(name="pipelines", markets=markets, pipelines=pipelines, **where).rows
+        return {(row["market"], row["pipeline"]): row for row in found}
+
+    both = rows(seeds=2)
+    first = rows(seeds=1)
+    for place in (("noisy", "plain"), ("noisy", "laplace")):
+        apart = [of[place]["accuracy"] - of["quiet", "plain"]["accuracy"] for of in (first, both)]
+        second = 2 * apart[1] - apart[0]  # of the second seed alone
+        spread = from_seeds(np.array([apart[0], second]))
+        ends = [both[place][f"market_gain{end}"] for end in ("", "_low", "_high")]
+        assert ends == pytest.approx([spread.mean, spread.low, spread.high]) and ends[0] < 0
+    assert both["quiet", "plain"]["market_gain"] == both["quiet", "plain"]["market_gain_low"] == 0
 
 
 def test_a_pipeline_with_a_wrong_path_is_refused_by_name():

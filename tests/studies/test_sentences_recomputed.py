@@ -247,7 +247,8 @@ def cheating(rows):
                 f"; elsewhere the best cheat gains up to {gain:.0f}% [{low:.0f}%, {high:.0f}%] of "
                 "the pay, the largest of several noisy means"
             )
-        yield f"{check}: honesty is the best response in {honest} of {cells} cells{gains}"
+        where = "without a check" if check == "none" else check
+        yield f"{where}: honesty is the best response in {honest} of {cells} cells{gains}"
 
 
 def detection(rows):

@@ -9,6 +9,10 @@ own mixture of classes. There gradients point away from each other, so the check
 accuse more than they say. It writes benchmarks/check_levels_non_iid.md; `--seeds N` (10) is the
 number of markets for every cell.
 
+`--cheats` measures markets of alike owners, some of whom flip signs: how many honest messages the
+checks with a direction then accuse, and how many of the cheats'. It writes
+benchmarks/check_levels_cheats.md, with `--seeds` as before.
+
 Honest gradients are of six sorts, which take turns by rounds of 200 owners. They keep what the
 checks with a direction assume: no gradient points away from the reference or the others' sum.
 """
@@ -38,7 +42,21 @@ LOSSES = (0.5, 1.0, 2.0, 8.0)
 OWNERS, PAST = 200, 2
 PARTITIONS: tuple[dict[str, Any], ...] = ({"name": "iid"}, {"name": "dirichlet", "alpha": 0.1})
 LARGE_LOSSES = (2.0, 8.0, 16.0)
+LITTLE_NOISE = (8.0, 16.0)
 BIDDERS, ROUNDS = 20, 12
+WITH_A_DIRECTION = (
+    "aggregate-cosine",
+    "peer-cosine",
+    "csra",
+    "peer-prediction",
+    "likelihood-ratio",
+)
+CHEATS: dict[str, list[dict[str, Any]]] = {
+    "nobody": [],
+    "20 %": [{"name": "sign-flip", "share": 0.2}],
+    "20 %, times 10": [{"name": "sign-flip", "share": 0.2, "scale": 10.0}],
+    "40 %": [{"name": "sign-flip", "share": 0.4}],
+}
 COMMAND = "python -m benchmarks.check_levels"
 
 
@@ -93,11 +111,14 @@ def accused(
     return {check: number / (count * OWNERS) for check, number in found.items()}
 
 
+def table_of(check: str) -> dict[str, Any]:
+    """A table [check] of which nothing follows: it only writes down what it thinks."""
+    table: dict[str, Any] = {"name": check, "consequences": []}
+    return table | ({"reference": 200} if check == "likelihood-ratio" else {})
+
+
 def market(partition: dict[str, Any], check: str, loss: float, seed: int) -> Scenario:
-    """A market of honest owners who learn, where a check only writes down what it thinks."""
-    table = {"name": check, "consequences": []}
-    if check == "likelihood-ratio":
-        table["reference"] = 200
+    """A market of honest owners who learn."""
     return build_scenario(
         {
             "seed": seed,
@@ -113,9 +134,78 @@ def market(partition: dict[str, Any], check: str, loss: float, seed: int) -> Sce
             "budget": {"factor": 5.0},
             "perturbation": {"name": "priv-unit", "length": "unit"},
             "model": {"name": "logistic", "evaluate_every": ROUNDS},
-            "check": table,
+            "check": table_of(check),
         }
     )
+
+
+def framing_market(
+    cheats: list[dict[str, Any]], check: str, loss: float, seed: int, rounds: int = ROUNDS
+) -> Scenario:
+    """A market of few coordinates, where owners differ by their numbers of records alone."""
+    return build_scenario(
+        {
+            "seed": seed,
+            "rounds": rounds,
+            "data": {
+                "name": "synthetic",
+                "records": 4000,
+                "features": 4,
+                "classes": 2,
+                "test_records": 50,
+            },
+            "owners": {"count": BIDDERS, "cheats": cheats, "privacy_budget": loss},
+            "market": {"bidders": BIDDERS},
+            "budget": {"factor": [1.5, 2.0]},
+            "auction": {"name": "all-in-critical"},
+            "perturbation": {"name": "priv-unit", "length": "unit"},
+            "model": {"name": "logistic", "evaluate_every": rounds},
+            "check": table_of(check),
+        }
+    )
+
+
+def accused_beside_cheats(
+    cheats: list[dict[str, Any]], check: str, loss: float, seeds: int
+) -> tuple[float, float, float]:
+    """The share of honest messages that a check accuses, the largest such share in one market, and
+    the share of the cheats' messages; NaN without any."""
+    guilty, judged = np.zeros((seeds, 2)), np.zeros((seeds, 2))
+    for market, seed in enumerate(range(10, 10 + seeds)):
+        _, world = rounds_and_world(framing_market(cheats, check, loss, seed))
+        cheating = np.zeros(BIDDERS, bool) if world.cheating is None else world.cheating.code >= 0
+        for of, who in enumerate((~cheating, cheating)):
+            guilty[market, of] = world.ledger.accused[who].sum()
+            judged[market, of] = world.ledger.judged[who].sum()
+    with np.errstate(invalid="ignore"):
+        honest, caught = guilty.sum(axis=0) / judged.sum(axis=0)
+        return float(honest), float((guilty[:, 0] / judged[:, 0]).max()), float(caught)
+
+
+def write_cheats(seeds: int) -> None:
+    """The table of markets with owners who flip signs."""
+    lines = [
+        "# Checks: the share of honest owners whom each accuses beside cheats",
+        "",
+        f"Written by `{COMMAND} --cheats --seeds {seeds}`: percent of the honest messages of",
+        f"{seeds} markets with {BIDDERS} owners and {ROUNDS} rounds each, under PrivUnit with unit",
+        f"gradients of 10 coordinates, accused at a level of {100 * LEVEL:g} %; in brackets, the",
+        "largest percentage in one market; behind it, percent of the messages of owners who flip",
+        "signs. Owners' records are alike, and their numbers differ.",
+        "",
+        f"| who flips signs | e | {' | '.join(WITH_A_DIRECTION)} |",
+        f"|---|---|{'---|' * len(WITH_A_DIRECTION)}",
+    ]
+    for label, cheats in CHEATS.items():
+        for loss in LITTLE_NOISE:
+            cells = []
+            for check in WITH_A_DIRECTION:
+                honest, most, caught = accused_beside_cheats(cheats, check, loss, seeds)
+                cell = f"{100 * honest:.1f} ({100 * most:.1f})"
+                cells.append(cell + (f"; {100 * caught:.0f}" if cheats else ""))
+            lines.append(f"| {label} | {loss:g} | {' | '.join(cells)} |")
+            print(lines[-1], flush=True)
+    Path(__file__).with_name("check_levels_cheats.md").write_text("\n".join(lines) + "\n")
 
 
 def accused_in_markets(
@@ -160,6 +250,7 @@ def write_non_iid(seeds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--non-iid", action="store_true")
+    parser.add_argument("--cheats", action="store_true")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--dimension", type=int, default=10)
@@ -167,6 +258,9 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.non_iid:
         write_non_iid(chosen.seeds)
+        return
+    if chosen.cheats:
+        write_cheats(chosen.seeds)
         return
     names = checks.names()
     lines = [

@@ -6,20 +6,27 @@ import numpy as np
 
 from flmarket_sim.checks.check import Evidence, Floats
 from flmarket_sim.checks.height_law import low_height
-from flmarket_sim.checks.other_messages import sums_of_others, units
+from flmarket_sim.checks.other_messages import at_most_the_median, sums_of_others, units
 from flmarket_sim.errors import InputError
 
 CAUTION = 1.05  # times chances along noisy directions, whose spread is not known exactly
 
 
 class AggregateCosine:
-    """The cosine with the weighted sum of the others' messages: low for who pulls against them.
+    """The cosine with the weighted sum of the others' directions: low for who pulls against them.
 
-    The weights are records over variance. The score is minus the height along the others' sum, in
-    standard deviations of one coordinate of what was sold. The p-value assumes that an honest
-    gradient does not point away from the others' (alignment = 0), or that its height along their
-    sum is at least `alignment` times that of a gradient of full length in this direction. Who has
-    no others, or others whose sum is zero, is not judged.
+    Each message counts as a direction of length 1, so a scaled message pulls no harder than an
+    honest one. The weights are records over the standard deviation of what was sold: for messages
+    of the length that was sold, that is their sum with weights records over variance. Weights above
+    the median are the median, so no owner decides the direction by her records or by her privacy
+    loss. Many owners together can: cheats who flip signs at a large loss make it point away from
+    honest gradients, who are then accused (docs/cheating.md, "Cheats can frame honest owners").
+
+    The score is minus the height along the others' sum, in standard deviations of one coordinate of
+    what was sold. The p-value assumes that an honest gradient does not point away from the others'
+    (alignment = 0), or that its height along their sum is at least `alignment` times that of a
+    gradient of full length in this direction. Who has no others, or others whose sum is zero, is
+    not judged.
     """
 
     name = "aggregate-cosine"
@@ -41,7 +48,8 @@ class AggregateCosine:
         variance = evidence.perturbation.variance(
             evidence.privacy_loss, messages.shape[1], evidence.clip
         )
-        directions = units(sums_of_others(messages, evidence.data_size / variance))
+        weights = at_most_the_median(evidence.data_size / np.sqrt(variance))
+        directions = units(sums_of_others(units(messages), weights))
         return directions, np.einsum("ij,ij->i", messages, directions)
 
 

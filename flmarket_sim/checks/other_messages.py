@@ -25,6 +25,11 @@ def sums_of_others(messages: Floats, weights: Floats) -> Floats:
     return np.asarray(weighted.sum(axis=0) - weighted)
 
 
+def at_most_the_median(weights: Floats) -> Floats:
+    """(n,) weights; those above the median are the median."""
+    return np.minimum(weights, np.median(weights)) if len(weights) else weights
+
+
 def equal_losses(privacy_loss: Floats) -> list[NDArray[np.int64]]:
     """The rows of owners who sold the same privacy loss, a group each, by rising loss."""
     order = np.argsort(privacy_loss, kind="stable")

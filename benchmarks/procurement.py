@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from flmarket_sim.auctions.procurement.agn import fractional_sales
 from flmarket_sim.auctions.procurement.posted_rule import PostedPoints, PostedRule
 from flmarket_sim.auctions.procurement.random_sample import sample_sales
+from flmarket_sim.auctions.procurement.stacked_draws import StackedDraws
 
 Floats = NDArray[np.float64]
 Shape = tuple[int, int]
@@ -78,12 +79,16 @@ def shares(cost: Floats, budget: Floats, rng: np.random.Generator) -> dict[str, 
     """(K,) shares of the fractional optimum in markets of unit value, by mechanism."""
     unit = np.ones_like(cost)
     points = PostedPoints.of(cost, unit)
+
+    def drawn() -> StackedDraws:
+        return StackedDraws.of([rng], cost.shape)
+
     bought = {
         "cutoff": points.sold[np.arange(len(cost)), points.cutoff(budget)],
         "AGN": fractional_sales(cost, unit, budget)[0].sum(axis=1),
         "Greedy-II": PostedRule.best(cost, unit, budget).sold,
-        "RandomSample": sample_sales(cost, unit, budget, rng, "shared")[0].sum(axis=1),
-        TRUTHFUL: sample_sales(cost, unit, budget, rng, "halves")[0].sum(axis=1),
+        "RandomSample": sample_sales(cost, unit, budget, drawn(), "shared")[0].sum(axis=1),
+        TRUTHFUL: sample_sales(cost, unit, budget, drawn(), "halves")[0].sum(axis=1),
     }
     best = fractional_optimum(cost, budget)
     return {name: value / best for name, value in bought.items()}

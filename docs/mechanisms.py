@@ -18,12 +18,13 @@ import numpy as np
 
 import flmarket_sim as fm
 from flmarket_sim.auctions import auction_in, named
+from flmarket_sim.auctions.auction import claims_of
 from flmarket_sim.auctions.first_best import first_best
 from flmarket_sim.auctions.play import Player
 from flmarket_sim.league import entries, measures
 from flmarket_sim.league.card import CardMarket, card
 from flmarket_sim.league.card_draws import draws
-from flmarket_sim.league.players import everybody
+from flmarket_sim.league.players import CERTIFIED, everybody, records
 from flmarket_sim.league.verdict import verdict
 from flmarket_sim.owners.bids import Profiles
 from flmarket_sim.plugins.registry import BUILT_IN, auctions
@@ -46,8 +47,12 @@ privacy loss e; x_i is what her whole sale counts as (by default d_i eb_i), r_i 
 are n owners and the budget is B.
 
 A line "audit" has the verdicts of `flmarket audit`, for single-minded owners and for owners of any
-valuation: "holds" means that no violation was found in {markets} markets, which is no proof. A
-line "league" has its place and its verdict over the card ([league.md](league.md)).
+valuation: "holds" means that no violation was found in {markets} markets, which is no proof;
+"fails" that one was found of what nobody promises; and "refuted" that one was found of a promise,
+or of a claim of its publication that the mechanism itself does not promise. "If records are
+certified" means that the broker knows them: no promise covers lies about records, and the audit and
+the league try none. A line "league" has its place and its verdict over the card
+([league.md](league.md)).
 
 The left panel of a figure shows one owner in the first {count} draws of the card's market `iid` who
 asks more or less than her sale is worth to her, while everybody else tells the truth: the share of
@@ -162,11 +167,16 @@ def section(name: str, numbers: dict[str, Any], shipped: dict[str, dict[str, Any
     cls = auctions.get(name)
     words = (inspect.getdoc(cls) or "").split("\n\n")[0].rstrip(":")
     lines = [f"## {name}", "", words, "", "```text", cls.formula, "```", ""]
-    lines += [f"- Reference: {cls.reference}.", f"- Promises: {_promises(cls.guarantees)}."]
+    condition = ", if records are certified" if records(name) == CERTIFIED else ""
+    lines.append(f"- Reference: {cls.reference}.")
+    lines.append(f"- Promises: {_promises(cls.guarantees)}{condition}.")
+    if claims := claims_of(cls):
+        lines.append(f"- Its publication claims: {_promises(claims)}.")
     lines.append(f"- Audit: {_audit(numbers['audit'])}.")
     entry = shipped.get(name)
     if entry is not None:
-        said = verdict({"auction": name} | entry["whole"]).partition(": ")[2]
+        row = {"auction": name, "records": records(name)} | entry["whole"]
+        said = verdict(row).partition(": ")[2]
         place = "" if entry["place"] is None else f"place {entry['place']}; "
         lines.append(f"- League ({entry['size']} card): {place}{said}.")
     lines += [

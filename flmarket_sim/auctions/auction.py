@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -57,8 +57,9 @@ class Auction(Protocol):
     names the parts of a report that the broker has verified (see `certified_parts`). `formula` is
     its rule in one line and `reference` its publication; docs/mechanisms.md shows both.
 
-    A mechanism that decides by the error which its market counts has the method `in_market` (see
-    `KnowsTheError`). Everything that runs an auction in a market calls `auction_in` first.
+    A lottery with `decide_draws` is played faster (see `DecidesDraws`). A mechanism that decides
+    by the error which its market counts has the method `in_market` (see `KnowsTheError`).
+    Everything that runs an auction in a market calls `auction_in` first.
     """
 
     name: str
@@ -90,6 +91,16 @@ class StatesChances(Auction, Protocol):
     """
 
     def expected(self, bids: BidBatch, budget: Floats) -> tuple[Floats, Floats]: ...
+
+
+@runtime_checkable
+class DecidesDraws(Auction, Protocol):
+    """An auction that decides several draws in one pass: the outcomes of `decide` with each of the
+    generators."""
+
+    def decide_draws(
+        self, bids: BidBatch, budget: Floats, rngs: Sequence[np.random.Generator]
+    ) -> Sequence[Outcome]: ...
 
 
 @runtime_checkable

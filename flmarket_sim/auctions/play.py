@@ -19,11 +19,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flmarket_sim.auctions.auction import Auction, Floats, Outcome, StatesChances, records_sold
+from flmarket_sim.auctions.auction import (
+    Auction,
+    DecidesDraws,
+    Floats,
+    Outcome,
+    StatesChances,
+    records_sold,
+)
 from flmarket_sim.errors import plugin_errors
 from flmarket_sim.owners.bids import BidBatch, Profiles
 
 DRAWS = 64  # of a sampled auction; a power of two, so that their weights are exact
+AT_ONCE = 50_000  # owners in one call that decides several draws
 LEAST_SOLD = 8  # the levels M of the paper's market
 
 
@@ -56,6 +64,8 @@ class Player:
     ) -> None:
         self.auction, self.random, self.seed, self.draws = auction, random, seed, draws
         self.name = name or auction.name
+        self.stated = auction if isinstance(auction, StatesChances) else None
+        self.many = auction if isinstance(auction, DecidesDraws) else None
 
     @classmethod
     def of(
@@ -66,7 +76,7 @@ class Player:
 
     @property
     def states_chances(self) -> bool:
-        return isinstance(self.auction, StatesChances)
+        return self.stated is not None
 
     @property
     def sampled(self) -> bool:
@@ -80,13 +90,27 @@ class Player:
 
     def outcomes(self, bids: BidBatch, budget: Floats) -> Iterator[Outcome]:
         """The outcomes of all draws in K markets; one outcome where nothing is drawn."""
+        if self.random and self.many is not None:
+            return self._in_one_pass(self.many, bids, budget)
         return (self.decide(bids, budget, draw) for draw in range(self.draws if self.random else 1))
+
+    def _in_one_pass(
+        self, auction: DecidesDraws, bids: BidBatch, budget: Floats
+    ) -> Iterator[Outcome]:
+        """The same outcomes from an auction that decides several draws together."""
+        at_once = max(1, AT_ONCE // bids.privacy_budget.size)
+        for first in range(0, self.draws, at_once):
+            draws = range(first, min(first + at_once, self.draws))
+            rngs = [np.random.default_rng([self.seed, draw]) for draw in draws]
+            with plugin_errors("auction", self.name):
+                outcomes = auction.decide_draws(bids, budget, rngs)
+            yield from outcomes
 
     def chances(self, bids: BidBatch, budget: Floats) -> tuple[Floats, Floats]:
         """(K, n, M + 1) chance and payment of every level, as the auction states them."""
-        assert isinstance(self.auction, StatesChances)
+        assert self.stated is not None
         with plugin_errors("auction", self.name):
-            chance, payment = self.auction.expected(bids, budget)
+            chance, payment = self.stated.expected(bids, budget)
             return np.asarray(chance, float), np.asarray(payment, float)
 
     def lots(self, bids: BidBatch, budget: Floats) -> Iterator[Lots]:

@@ -135,13 +135,19 @@ def show_entries(wide: Wide = False, as_json: AsJson = False) -> None:
     from flmarket_sim.cli.output import print_table
     from flmarket_sim.league import entries
     from flmarket_sim.league.league_study import SHOWN
+    from flmarket_sim.league.players import records
 
     found = entries.shipped_entries()
     if as_json:
         print_json(found)
         return
     kept = ("place", "auction", "size")
-    rows = [{name: entry[name] for name in kept} | entry["whole"] for entry in found]
+    rows = [
+        {name: entry[name] for name in kept}
+        | {"records": records(entry["mechanism"])}
+        | entry["whole"]
+        for entry in found
+    ]
     names = list(dict.fromkeys(name for row in rows for name in row))
     shown = ("place", "auction", "size", *SHOWN[2:])
     print_table([{name: row.get(name) for name in names} for row in rows], shown, wide)

@@ -2,7 +2,8 @@
 
 An entry is a JSON file with a seal: the auction, the version and hash of the card, its row over the
 whole card, and its main numbers in each market. A pull request adds one, and `check_entry` compares
-what it says of one market with what the mechanism decides there now.
+what it says of one market with what the mechanism decides there now, and its row over the card with
+its own markets.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from flmarket_sim.auctions.auction_name import AuctionName
 from flmarket_sim.errors import InputError
 from flmarket_sim.league import measures
 from flmarket_sim.league.card import Size, card
-from flmarket_sim.league.league_rows import WHOLE, market_row
+from flmarket_sim.league.league_rows import WHOLE, market_row, whole_row
 from flmarket_sim.league.places import in_order
 from flmarket_sim.storage.atomic_files import write_text
 from flmarket_sim.storage.sealed_files import read_sealed, sealed
@@ -31,6 +32,10 @@ REPEATED_IN = "iid"  # the market of the card whose decisions are repeated
 AGAIN = "Enter the mechanism again: `flmarket league enter NAME`"
 REPEATED = ("over_floor", "invalid", "spent", "surplus", "underpaid")
 KEPT = (*REPEATED, "over_floor_low", "over_floor_high", "gain", "why_not")
+FOLLOWING = (  # what the numbers of the markets say of the card
+    *KEPT[:-1], "most_invalid", "gain_least", "gain_most", "played", "markets",
+)  # fmt: skip
+NOT_KEPT = ("auction", "market", "card", "size", "place", "records")  # known without the row
 CLOSE = 2e-5  # relative: numbers have six digits, and libraries differ in the last bits
 
 
@@ -76,9 +81,8 @@ def file_name(auction: str) -> str:
 
 
 def _short(row: Row) -> Row:
-    """A row with six digits of each number, and without what is empty or in the entry itself."""
-    named = ("auction", "market", "card", "size", "place")
-    kept = {key: value for key, value in row.items() if key not in named}
+    """A row with six digits of each number, and without what is empty or known without it."""
+    kept = {key: value for key, value in row.items() if key not in NOT_KEPT}
     return {
         key: float(f"{value:.6g}") if isinstance(value, float) else value
         for key, value in kept.items()
@@ -104,19 +108,35 @@ def read_entry(path: Path) -> dict[str, Any]:
 
 
 def check_entry(path: Path) -> None:
-    """Refuses an entry that says something else than its mechanism decides now.
+    """Refuses an entry that says something else than its mechanism decides now, or of the card
+    something else than of its markets.
 
-    One market is played again, without searches for lies. The row over the card is compared with
-    those of the markets.
+    One market is played again, without searches for lies.
     """
     entry = read_entry(path)
     then = entry["markets"].get(REPEATED_IN, {})
     now = repeated(str(entry["mechanism"]), entry["size"])
     for key in REPEATED:
         _compare(path, f"{key} is {{}} in market {REPEATED_IN!r}", then.get(key), now.get(key))
-    each = [row["over_floor"] for row in entry["markets"].values() if "over_floor" in row]
-    mean = math.exp(sum(map(math.log, each)) / len(each)) if each else None
-    _compare(path, "over_floor is {} over the card", entry["whole"].get("over_floor"), mean)
+    check_sums(path, entry)
+
+
+def check_sums(path: Path, entry: dict[str, Any]) -> None:
+    """Refuses an entry without all markets of the card, and one whose row over the card does not
+    follow from its markets.
+
+    Columns that an entry has over the card only cannot be compared.
+    """
+    expected = [market.name for market in card().markets]
+    if sorted(entry["markets"]) != sorted(expected):
+        raise InputError(
+            f"{path} has the markets {', '.join(entry['markets'])}, and the card has "
+            f"{', '.join(expected)}. {AGAIN}"
+        )
+    follows = whole_row(entry["auction"], list(entry["markets"].values()), [])
+    for key in FOLLOWING:
+        what = f"{key} is {{}} over the card"
+        _compare(path, what, entry["whole"].get(key), follows.get(key))
 
 
 def repeated(mechanism: str, size: Size) -> Row:

@@ -47,7 +47,7 @@ def whole_row(
     whole |= {"gain_least": min(gains), "gain_most": max(gains)} if gains else {}
     if accuracies:
         whole |= spread("accuracy", from_seeds(np.array(accuracies)))
-    whole["played"] = sum("error" in row for row in rows)
+    whole["played"] = sum("invalid" in row for row in rows)
     whole["markets"] = len(rows)
     return whole | ({"why_not": why_not} if why_not else {})
 

@@ -14,14 +14,15 @@ from flmarket_sim.league.card import card
 from flmarket_sim.league.league_columns import NAMES
 from flmarket_sim.league.league_rows import WHOLE, market_row, whole_row
 from flmarket_sim.league.places import in_order
+from flmarket_sim.league.players import records
 from flmarket_sim.league.verdict import verdict
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.studies.study import Auctions, Finding, Plot, Row, Work
 
 TRAINING = "training"
 SHOWN = (
-    "place", "auction", "over_floor", "gain", "underpaid", "rest_error", "accuracy", "invalid",
-    "spent",
+    "place", "auction", "over_floor", "gain", "records", "underpaid", "rest_error", "accuracy",
+    "invalid", "spent",
 )  # fmt: skip
 
 
@@ -77,7 +78,8 @@ class League:
             reasons = dict.fromkeys(row["why_not"] for row in trainings if "why_not" in row)
             played = {"card": card().version, "size": self.size}
             rows += [row | played for row in own]
-            whole.append(whole_row(name, own, trained, "; ".join(reasons)) | played)
+            over_card = whole_row(name, own, trained, "; ".join(reasons))
+            whole.append(over_card | {"records": records(name)} | played)
         whole = in_order(whole)
         label = "mean error / floor over the card"
         plot = Plot("auction", "over_floor", "market", "", label, bars=True, level=1.0, top=4.0)
@@ -86,8 +88,8 @@ class League:
             f"Card {card().version} of the league, {self.size} size, sha256 {card().sha256[:16]}"
         )
         table = _same_columns([*whole, *rows])
-        over_card = table[: len(whole)]
-        return Finding(table, plot, sentences, over_card, shown=SHOWN, shown_rows=over_card)
+        shown = table[: len(whole)]
+        return Finding(table, plot, sentences, shown, shown=SHOWN, shown_rows=shown)
 
 
 def _same_columns(rows: list[Row]) -> list[Row]:

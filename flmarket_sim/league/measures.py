@@ -78,15 +78,20 @@ def decisions(name: str, card: Card, market: CardMarket, sizes: Sizes) -> Row:
 
 
 def lies(name: str, card: Card, market: CardMarket, sizes: Sizes) -> Row:
-    """What the best misreports that are found gain, as a share of what the sales cost.
+    """What the best misreports that are found gain, as a share of what the sales cost."""
+    scenario = card.scenario(market)
+    truth, budget = draws(card, market, sizes.probed)
+    auction = auction_in(named(name), market.error())
+    return gain_of_lies(auction, truth, budget, scenario.seed, sizes.effort)
+
+
+def gain_of_lies(auction: Auction, truth: Profiles, budget: Floats, seed: int, effort: str) -> Row:
+    """The gain of misreports in these markets, and the share of owners who gain.
 
     Gains and costs are summed before they are divided: an owner whose sale costs her next to
     nothing would decide a mean of shares.
     """
-    scenario = card.scenario(market)
-    truth, budget = draws(card, market, sizes.probed)
-    auction = auction_in(named(name), market.error())
-    found = probe(auction, truth, budget, seed=scenario.seed, effort=sizes.effort)
+    found = probe(auction, truth, budget, seed=seed, effort=effort)
     cost = found.cost.sum(axis=1)
     gain = notable(found.gain, cost[:, None]).sum(axis=1)
     row = spread("gain", estimate(gain, truth.population, cost))

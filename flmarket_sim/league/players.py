@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flmarket_sim.auctions import named, names
+from flmarket_sim.auctions.auction import certified_parts
+from flmarket_sim.auctions.auction_name import AuctionName
 from flmarket_sim.errors import InputError
-from flmarket_sim.plugins.registry import BUILT_IN
+from flmarket_sim.plugins.registry import BUILT_IN, auctions
 
 ALL = "all"
+CERTIFIED, REPORTED = "certified", "reported"  # how a mechanism knows the records of owners
 
 
 def players(asked: Sequence[str]) -> list[str]:
@@ -28,3 +31,15 @@ def _plays(name: str) -> bool:
     except InputError:
         return False
     return True
+
+
+def records(name: str) -> str:
+    """Whether the mechanism takes the broker's word for records, or that of owners.
+
+    A mechanism whose weights are not at hand is asked by its class.
+    """
+    try:
+        asked = named(name)
+    except InputError:
+        asked = auctions.get(AuctionName.parse(name).name)
+    return CERTIFIED if "data_size" in certified_parts(asked) else REPORTED

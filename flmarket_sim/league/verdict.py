@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from flmarket_sim.league.places import why_no_place
+from flmarket_sim.league.players import CERTIFIED
 
 NOTABLE = 0.01  # of cost: a gain or a shortfall above it is worth a word
 RARE = 0.005  # share of markets without a sale that needs no word
 
 
 def verdict(row: dict[str, Any]) -> str:
-    """The sentence about a row of the whole card."""
+    """The sentence about a row of the whole card; its `records` say what owners could lie about."""
     parts = [_error(row), _truth(row)]
     if (row.get("underpaid") or 0.0) > NOTABLE:
         who = row.get("underpaid_owners")
@@ -41,15 +42,15 @@ def _truth(row: dict[str, Any]) -> str:
     gain = row.get("gain")
     if gain is None:
         return "its owners were not searched for lies"
+    certified = ", with certified records" if row.get("records") == CERTIFIED else ""
     if gain < NOTABLE:
-        return f"the best lies found gain {gain:.2%} of cost"
+        return f"the best lies found gain {gain:.2%} of cost{certified}"
     least, most = row.get("gain_least", gain), row.get("gain_most", gain)
     spread = f", {least:.0%} to {most:.0%} by market" if most > least else ""
     gaining = row.get("gaining")
     who = "" if gaining is None else f"; {gaining:.0%} of owners gain"
-    return f"a lie gains {gain:.0%} of cost on average ({spread.lstrip(', ')}{who})".replace(
-        "(; ", "("
-    )
+    said = f"a lie gains {gain:.0%} of cost on average ({spread.lstrip(', ')}{who})"
+    return said.replace("(; ", "(") + certified
 
 
 def _ends(row: dict[str, Any], name: str, form: str) -> str:

@@ -18,8 +18,9 @@ from flmarket_sim.tables.table_files import write_table
 PICTURES = ("league.png", "league.svg", "league.pdf")
 COLUMNS = {
     "table.csv": (
-        "place", "auction", "over_floor", "gain", "underpaid", "names_gain", "coalition_gain",
-        "rest_error", "accuracy", "spent", "surplus", "invalid", "milliseconds", "card", "size",
+        "place", "auction", "over_floor", "gain", "records", "underpaid", "names_gain",
+        "coalition_gain", "rest_error", "accuracy", "spent", "surplus", "invalid", "milliseconds",
+        "card", "size",
     ),
     "table.tex": ("place", "auction", "over_floor", "gain", "rest_error", "accuracy"),  # of a page
 }  # fmt: skip

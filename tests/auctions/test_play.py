@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import flmarket_sim as fm
+from flmarket_sim.auctions import play
 from flmarket_sim.auctions.auction import Outcome
 from flmarket_sim.auctions.play import Player, draws_numbers, expected_utility
 
@@ -55,6 +56,19 @@ def test_stated_chances_are_the_limit_of_draws():
     assert drawn.sampled and not stated.sampled and stated.random
     for exact, mean in zip(stated.means(bids, BUDGET), drawn.means(bids, BUDGET), strict=True):
         assert mean == pytest.approx(exact, rel=0.1)
+
+
+@pytest.mark.parametrize("numbers", [1, 20, 50_000])
+def test_draws_in_one_pass_are_the_draws_one_by_one(monkeypatch, numbers):
+    monkeypatch.setattr(play, "AT_ONCE", numbers)
+    bids = TRUTH.bids()
+    player = Player.of(fm.auctions.create("greedy-ii"), bids, BUDGET, seed=5, draws=10)
+    together = list(player.outcomes(bids, BUDGET))
+    assert len(together) == 10 and player.many is not None
+    for draw, outcome in enumerate(together):
+        alone = player.decide(bids, BUDGET, draw)
+        assert (outcome.privacy_loss == alone.privacy_loss).all()
+        assert (outcome.payment == alone.payment).all()
 
 
 def test_the_lots_of_a_market_have_chances_that_sum_to_one():

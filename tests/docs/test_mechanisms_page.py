@@ -1,6 +1,7 @@
 """docs/mechanisms.md has every built-in mechanism, from its class and from what was measured."""
 
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -26,6 +27,25 @@ def test_every_mechanism_is_on_the_page():
 
 def test_the_page_is_made_from_classes_entries_and_numbers():
     assert mechanisms.PAGE.read_text() == mechanisms.page(), "run 'python -m docs.mechanisms'"
+
+
+def test_a_section_has_what_the_publication_claims_beside_what_is_refuted():
+    numbers = {"audit": {"truthful": {"single-minded": {"outcome": "refuted"}}}}
+    for name in mechanisms.listed():
+        section = mechanisms.section(name, numbers, {})
+        assert ("- Its publication claims: " in section) == bool(
+            getattr(auctions.get(name), "claims", {})
+        )
+    csra = mechanisms.section("csra", numbers, {})
+    claimed = "truthful for single-minded owners, individually rational for every owner."
+    assert f"- Its publication claims: {claimed}" in csra
+
+
+@pytest.mark.parametrize("name", ["seq-price", "regretnet", "contract-menu"])
+def test_promises_name_their_condition(name):
+    section = mechanisms.section(name, {"audit": {}}, {})
+    assert re.search(r"- Promises: .*, if records are certified\.", section)
+    assert "certified." not in mechanisms.section("clock", {"audit": {}}, {})
 
 
 def test_answers_follow_the_ask(monkeypatch):

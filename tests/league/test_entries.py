@@ -6,6 +6,8 @@ import pytest
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.league import entries
+from flmarket_sim.league.card import card
+from flmarket_sim.league.league_rows import whole_row
 from flmarket_sim.league.places import in_order, why_no_place
 from flmarket_sim.league.players import everybody
 from tests.support.sealed_json import write_sealed
@@ -13,10 +15,13 @@ from tests.support.sealed_json import write_sealed
 
 @pytest.fixture(scope="module")
 def rows():
-    """What the league says of `clock`: one market as it is, and the card as if it were all."""
-    now = entries.repeated("clock", "quick")
-    one = now | {"auction": "clock", "market": entries.REPEATED_IN, "why_not": None}
-    return [{"auction": "clock", "market": "whole card", "gain": None} | now, one]
+    """What the league says of `clock`: one market as it is, as if all of the card were like it."""
+    now = entries.repeated("clock", "quick") | {"auction": "clock", "why_not": None}
+    each = [
+        now | {"market": market.name, "gain": 0.1 * place}
+        for place, market in enumerate(card().markets)
+    ]
+    return [whole_row("clock", each, []), *each]
 
 
 def test_an_entry_is_what_was_measured(rows, tmp_path):
@@ -24,7 +29,7 @@ def test_an_entry_is_what_was_measured(rows, tmp_path):
     path = tmp_path / "clock.json"
     entries.write_entry(path, entry)
     assert entries.read_entry(path)["whole"]["over_floor"] == rows[0]["over_floor"]
-    assert "gain" not in entry["whole"]  # it was not measured
+    assert "rest_error" not in entry["whole"]  # it was not measured
     assert set(entry["markets"]["iid"]) >= set(entries.REPEATED)
     entries.check_entry(path)
     assert path.stat().st_size < 5_000
@@ -39,11 +44,30 @@ def test_what_cannot_be_repeated_is_refused(rows, tmp_path, key):
         entries.check_entry(tmp_path / "clock.json")
 
 
-def test_a_forged_row_over_the_card_is_refused(rows, tmp_path):
+@pytest.mark.parametrize("key", entries.FOLLOWING)
+def test_a_forged_row_over_the_card_is_refused(rows, tmp_path, key):
     entry = entries.entry_of("clock", rows, "quick")
-    entry["whole"] = entry["whole"] | {"over_floor": 0.01}
+    for forged in (entry["whole"][key] * 0.99 - 1e-3, None):
+        whole = {name: value for name, value in entry["whole"].items() if name != key}
+        whole |= {} if forged is None else {key: forged}
+        write_sealed(tmp_path / "clock.json", entry | {"whole": whole})
+        with pytest.raises(InputError, match=rf"{key} is .* over the card, and now it is"):
+            entries.check_entry(tmp_path / "clock.json")
+
+
+def test_a_gain_that_no_market_has_is_refused(rows, tmp_path):
+    searched = [{key: value for key, value in row.items() if "gain" not in key} for row in rows]
+    entry = entries.entry_of("clock", searched, "quick")
+    write_sealed(tmp_path / "clock.json", entry | {"whole": entry["whole"] | {"gain": 0.0}})
+    with pytest.raises(InputError, match=r"gain is 0.0 over the card, and now it is None"):
+        entries.check_entry(tmp_path / "clock.json")
+
+
+def test_an_entry_of_the_easy_markets_only_is_refused(rows, tmp_path):
+    few = [row for row in rows[1:] if row["market"] in ("iid", "rich")]
+    entry = entries.entry_of("clock", [whole_row("clock", few, []), *few], "quick")
     write_sealed(tmp_path / "clock.json", entry)
-    with pytest.raises(InputError, match=r"over_floor is 0.01 over the card"):
+    with pytest.raises(InputError, match="has the markets iid, rich, and the card has iid, noniid"):
         entries.check_entry(tmp_path / "clock.json")
 
 
@@ -137,5 +161,7 @@ def test_every_built_in_mechanism_has_an_entry():
 def test_entries_that_come_with_the_package_can_be_repeated(path):
     name = str(json.loads(path.read_text())["auction"])
     assert path.name == entries.file_name(name)
-    if "@" not in name:  # weights of others do not come with the package
+    if "@" in name:  # weights of others do not come with the package
+        entries.check_sums(path, entries.read_entry(path))
+    else:
         entries.check_entry(path)

@@ -14,7 +14,7 @@ from flmarket_sim.cli.app import app
 from flmarket_sim.errors import InputError
 from flmarket_sim.league import measures
 from flmarket_sim.league.entries import read_entry
-from flmarket_sim.league.players import everybody, players
+from flmarket_sim.league.players import CERTIFIED, REPORTED, everybody, players, records
 from flmarket_sim.league.verdict import verdict
 from tests.support.paths import ROOT
 
@@ -108,6 +108,23 @@ def test_who_plays():
     assert "mfg-regretnet" not in everybody()  # it needs a file
 
 
+def test_a_mechanism_says_how_it_knows_records():
+    certified = [name for name in everybody() if records(name) == CERTIFIED]
+    assert certified == [
+        "contract-menu", "dm-regretnet", "m-regretnet", "record-price", "regretnet", "seq-price",
+        "virtual-cost",
+    ]  # fmt: skip
+    assert records("mfg-regretnet@gone.safetensors") == REPORTED  # by its class
+    assert records("mine=seq-price[size=certified]") == CERTIFIED
+
+
+def test_the_table_marks_certified_records(small_card, tmp_path):
+    played = fm.league(["contract-menu", "clock"], tmp_path / "league", quick=True)
+    marked = {row["auction"]: row["records"] for row in played.finding.rows[:2]}
+    assert marked == {"contract-menu": CERTIFIED, "clock": REPORTED}
+    assert "certified" in (played.path / "table.csv").read_text()
+
+
 def test_an_unknown_mechanism_stops_before_anything_is_played(small_card, tmp_path):
     with pytest.raises(InputError, match="no-such"):
         fm.league(["no-such"], tmp_path / "league")
@@ -130,6 +147,9 @@ def test_verdicts_name_what_is_notable():
         assert part in said
     best = row | {"gain": 0.0, "underpaid": 0.0, "invalid": 0.0, "most_invalid": 0.0, "played": 9}
     assert verdict(best).endswith("the best lies found gain 0.00% of cost")
+    certified = best | {"records": CERTIFIED}
+    assert verdict(certified).endswith("gain 0.00% of cost, with certified records")
+    assert "50% of owners gain), with certified records;" in verdict(row | {"records": CERTIFIED})
     assert "its error is 1.25 times the floor" in verdict(row | {"over_floor_low": None})
     assert "no error over the floor" in verdict({"auction": "mine", "over_floor": None})
     assert "trained no model (a reason)" in verdict(best | {"why_not": "a reason"})

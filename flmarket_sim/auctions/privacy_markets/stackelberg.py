@@ -16,7 +16,8 @@ class Stackelberg:
         e_i(p) = argmax over the levels of her report of p d_i e - v_i(e),
         p the largest price with sum_i p d_i e_i(p) <= B
 
-    An owner who is indifferent sells the least that she may, so that there is a largest price. It
+    An owner who is indifferent sells the least that she may, so that there is a largest price;
+    where owners tie at the lowest ask and B does not pay for all of them, nobody sells. The price
     is exact: e_i(p) changes at the slopes of the convex hull of her table only, and between two
     such prices everybody sells the same. Prices of this kind lead in many papers on incentives for
     federated learning with a Stackelberg game, for example QI-DPFL, "Quality-Aware and

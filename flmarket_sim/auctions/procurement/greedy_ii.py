@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from flmarket_sim.auctions.auction import Floats, Outcome, check_budget
 from flmarket_sim.auctions.procurement.asked_in_scale import asked_in_scale
 from flmarket_sim.auctions.procurement.posted_rule import PostedRule
 from flmarket_sim.auctions.procurement.sales_in_turn import sell_in_turn
+from flmarket_sim.auctions.procurement.stacked_draws import StackedDraws
 from flmarket_sim.auctions.ranking_value import RanksByValue
 from flmarket_sim.owners.bids import BidBatch
 
@@ -31,9 +34,17 @@ class GreedyII(RanksByValue):
     guarantees = {"truthful": "none", "individually_rational": "any", "budget_feasible": "any"}
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
+        return self.decide_draws(bids, budget, [rng])[0]
+
+    def decide_draws(
+        self, bids: BidBatch, budget: Floats, rngs: Sequence[np.random.Generator]
+    ) -> list[Outcome]:
+        """The outcome of `decide` with each of these generators; the rule is the same for all."""
         budget = check_budget(bids, budget)
-        order, coin = rng.random(bids.shape).argsort(axis=1), rng.random(bids.shape)
+        draws = StackedDraws.of(rngs, bids.shape)
         market = asked_in_scale(bids, self.amounts(bids), budget)
-        posted = PostedRule.best(market.value, market.amount, market.budget).posted(coin)
-        sells, payment = sell_in_turn(market.value, market.amount, posted, market.budget, order)
-        return Outcome(np.where(sells, bids.privacy_budget, 0.0), market.in_money(payment))
+        rule = PostedRule.best(market.value, market.amount, market.budget)
+        value, amount, money = map(draws.each, (market.value, market.amount, market.budget))
+        posted = rule.each(draws.each).posted(draws.coin)
+        sells, payment = sell_in_turn(value, amount, posted, money, draws.order)
+        return draws.outcomes(bids, market, sells, payment)

@@ -14,6 +14,7 @@ high u(high). So the best rule is the point above the budget on the concave hull
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,6 +104,10 @@ class PostedRule:
             active[at[~rises]] = False
         return cls(points.ratio[rows, low], points.ratio[rows, high], chance, sold)
 
+    def each(self, repeat: Callable[[Floats], Floats]) -> PostedRule:
+        """The same rules with all columns repeated."""
+        return PostedRule(*map(repeat, (self.low, self.high, self.chance, self.sold)))
+
     def posted(self, coin: Floats) -> Floats:
         """(K, n) ratios posted to owners with these uniform numbers (K, n)."""
         high = coin < self.chance[:, None]
@@ -110,7 +115,7 @@ class PostedRule:
 
 
 def _after_zero(places: Floats) -> Floats:
-    return np.pad(places, ((0, 0), (1, 0)))
+    return np.concatenate([np.zeros((len(places), 1)), places], axis=1)
 
 
 def _mixed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from flmarket_sim.auctions.auction import TRUTHFUL_FOR_STEPS, Floats, Outcome, c
 from flmarket_sim.auctions.procurement.asked_in_scale import asked_in_scale
 from flmarket_sim.auctions.procurement.posted_rule import PostedRule
 from flmarket_sim.auctions.procurement.sales_in_turn import sell_in_turn
+from flmarket_sim.auctions.procurement.stacked_draws import StackedDraws
 from flmarket_sim.auctions.ranking_value import RECORDS_LOSS, RanksByValue
 from flmarket_sim.owners.bids import BidBatch
 
@@ -50,18 +52,25 @@ class RandomSample(RanksByValue):
             self.guarantees = TRUTHFUL_FOR_STEPS | {"truthful": "none"}
 
     def decide(self, bids: BidBatch, budget: Floats, rng: np.random.Generator) -> Outcome:
+        return self.decide_draws(bids, budget, [rng])[0]
+
+    def decide_draws(
+        self, bids: BidBatch, budget: Floats, rngs: Sequence[np.random.Generator]
+    ) -> list[Outcome]:
+        """The outcome of `decide` with each of these generators, all in one pass."""
         budget = check_budget(bids, budget)
+        draws = StackedDraws.of(rngs, bids.shape)
         market = asked_in_scale(bids, self.amounts(bids), budget)
-        sells, payment = sample_sales(market.value, market.amount, market.budget, rng, self.purse)
-        return Outcome(np.where(sells, bids.privacy_budget, 0.0), market.in_money(payment))
+        value, amount, money = map(draws.each, (market.value, market.amount, market.budget))
+        sells, payment = sample_sales(value, amount, money, draws, self.purse)
+        return draws.outcomes(bids, market, sells, payment)
 
 
 def sample_sales(
-    value: Floats, amount: Floats, budget: Floats, rng: np.random.Generator, purse: Purse
+    value: Floats, amount: Floats, budget: Floats, draws: StackedDraws, purse: Purse
 ) -> tuple[NDArray[np.bool_], Floats]:
     """(K, n) who sells, and payments, for owners who ask `value` for sales of `amount` (K, n)."""
-    n = value.shape[1]
-    order, coin = rng.random(value.shape).argsort(axis=1), rng.random(value.shape)
+    n, order, coin = value.shape[1], draws.order, draws.coin
     first = np.zeros(value.shape, np.bool_)
     np.put_along_axis(first, order[:, : n // 2], True, axis=1)
     half = budget / 2

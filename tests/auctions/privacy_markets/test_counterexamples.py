@@ -121,3 +121,12 @@ def test_a_stackelberg_price_rises_when_a_large_owner_holds_back():
         truth.utility(outcome.privacy_loss, outcome.payment)[0, 0] for outcome in (honest, lying)
     ]
     assert earned == pytest.approx([45.0, 60.0])
+
+
+def test_a_stackelberg_price_buys_nothing_from_owners_who_tie_for_too_much():
+    """Two single-minded owners ask 1 for a unit and have 10 records each. The money pays for one of
+    them, and a price above 1 would bring both."""
+    asked = asks([10.0, 10.0], [1.0, 1.0], [10, 10])
+    poor, rich = (decided("stackelberg", asked, money) for money in (15, 30))
+    assert poor.privacy_loss.sum() == poor.payment.sum() == 0.0
+    assert rich.payment[0].tolist() == pytest.approx([15.0, 15.0])

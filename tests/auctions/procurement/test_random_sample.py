@@ -7,6 +7,7 @@ import flmarket_sim as fm
 from flmarket_sim import auctions
 from flmarket_sim.auctions.procurement.posted_rule import PostedRule
 from flmarket_sim.auctions.procurement.random_sample import sample_sales
+from flmarket_sim.auctions.procurement.stacked_draws import StackedDraws
 from flmarket_sim.errors import InputError
 from tests.auctions.test_classical import best_lie, decide, step_bids
 from tests.support.profiles import random_profiles
@@ -20,7 +21,8 @@ def test_random_sample_is_decided_as_its_definition_decides_each_market(n, purse
     rng = np.random.default_rng(n)
     asks, worth = rng.lognormal(0, 1, (2, 50, n))
     money = rng.uniform(0.1, 2.0, 50) * asks.sum(axis=1)
-    sells, payment = sample_sales(asks, worth, money, np.random.default_rng(7), purse)
+    draws = StackedDraws.of([np.random.default_rng(7)], asks.shape)
+    sells, payment = sample_sales(asks, worth, money, draws, purse)
     drawn = np.random.default_rng(7)
     order, coin = drawn.random((50, n)).argsort(axis=1), drawn.random((50, n))
     for k in range(50):
@@ -43,6 +45,24 @@ def test_greedy_ii_is_decided_as_its_definition_decides_each_market():
         posted = np.where(coin[k] < chance, high, low)
         paid = references.sell_in_turn(asks[k], size[k], posted, money[k], order[k])
         assert outcome.payment[k] == pytest.approx([pay or 0.0 for pay in paid])
+
+
+@pytest.mark.parametrize("options", [{}, {"purse": "shared"}, None])
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_many_draws_at_once_are_those_that_come_one_by_one(options, n):
+    truth, budget = random_profiles(np.random.default_rng(3), 5, n), np.linspace(1.0, 400.0, 5)
+    auction = (
+        auctions.create("greedy-ii")
+        if options is None
+        else auctions.create("random-sample", **options)
+    )
+    rngs = [np.random.default_rng([4, draw]) for draw in range(6)]
+    many = auction.decide_draws(truth.bids(), budget, rngs)
+    for draw, outcome in enumerate(many):
+        alone = auction.decide(truth.bids(), budget, np.random.default_rng([4, draw]))
+        assert (outcome.privacy_loss == alone.privacy_loss).all()
+        assert (outcome.payment == alone.payment).all()
+    assert n == 1 or sum(outcome.payment.sum() for outcome in many) > 0
 
 
 def test_greedy_ii_buys_nearly_what_its_rule_buys_on_average():

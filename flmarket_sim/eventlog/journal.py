@@ -37,6 +37,7 @@ MAGIC, EARLIER = b"FLM2", b"FLMJ"
 Batches = dict[str, list[pa.RecordBatch]]
 APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)  # Windows would change line ends
 SYNC = getattr(os, "fdatasync", os.fsync)  # Windows and macOS have only fsync
+ALONE = pa.ipc.IpcReadOptions(use_threads=False)  # arrow_memory.py says why
 COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -229,7 +230,8 @@ def _group(
             if wanted is not None and not wanted(kind, size):
                 start += size
                 continue
-            table = pa.ipc.open_stream(pa.py_buffer(payload[start : start + size])).read_all()
+            stream = pa.py_buffer(payload[start : start + size])
+            table = pa.ipc.open_stream(stream, options=ALONE).read_all()
             table.validate(full=True)
             if not table.schema.equals(arrow_schema(kind, ())) or table.column("seq").null_count:
                 raise DamagedGroupError(f"events of kind {kind!r} have other columns")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pyarrow.csv
 from numpy.typing import NDArray
@@ -13,6 +11,7 @@ from flmarket_sim.learning.data_files import DataFile
 from flmarket_sim.learning.dataset import Dataset, stratified_split, unit_scaled
 from flmarket_sim.learning.feature_cache import cached
 from flmarket_sim.randomness import Streams
+from flmarket_sim.storage.arrow_memory import arrow_reader
 
 NUMERIC = ("age", "balance", "day", "duration", "campaign", "pdays", "previous")
 CATEGORICAL = (
@@ -58,7 +57,7 @@ class Bank:
 def features(text: bytes) -> Dataset:
     """Categorical fields one-hot, the others scaled to [0, 1] by the training records."""
     table = pyarrow.csv.read_csv(
-        io.BytesIO(text), parse_options=pyarrow.csv.ParseOptions(delimiter=";")
+        arrow_reader(text), parse_options=pyarrow.csv.ParseOptions(delimiter=";")
     )
     labels = (table.column("y").to_numpy(zero_copy_only=False).astype(str) == "yes").astype(
         np.int64

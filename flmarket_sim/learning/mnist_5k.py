@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pyarrow.csv
 from numpy.typing import NDArray
@@ -14,6 +12,7 @@ from flmarket_sim.learning.dataset import Dataset, stratified_split
 from flmarket_sim.learning.feature_cache import cached
 from flmarket_sim.learning.package_archives import PackageFile
 from flmarket_sim.randomness import Streams
+from flmarket_sim.storage.arrow_memory import arrow_reader
 
 PIXELS = 784
 
@@ -51,7 +50,7 @@ class Mnist5k:
 def features(text: bytes) -> Dataset:
     """Grey values scaled to [0, 1]."""
     options = pyarrow.csv.ReadOptions(autogenerate_column_names=True)
-    table = pyarrow.csv.read_csv(io.BytesIO(text), read_options=options)
+    table = pyarrow.csv.read_csv(arrow_reader(text), read_options=options)
     numbers = np.column_stack([column.to_numpy() for column in table.columns])
     x = (numbers[:, :PIXELS] / 255.0).astype(np.float32)
     y = numbers[:, PIXELS].astype(np.int64)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pyarrow.csv
 from numpy.typing import NDArray
@@ -14,6 +12,7 @@ from flmarket_sim.learning.data_files import DataFile
 from flmarket_sim.learning.dataset import Dataset, unit_scaled
 from flmarket_sim.learning.feature_cache import cached
 from flmarket_sim.randomness import Streams
+from flmarket_sim.storage.arrow_memory import arrow_reader
 
 CLASSES = ("normal", "dos", "probe", "r2l", "u2r")
 TRAIN_COUNTS = (67343, 45927, 11656, 995, 52)
@@ -95,7 +94,7 @@ def features(train: bytes, test: bytes) -> Dataset:
 def read_table(text: bytes) -> pyarrow.Table:
     """A CSV text without a header."""
     options = pyarrow.csv.ReadOptions(autogenerate_column_names=True)
-    return pyarrow.csv.read_csv(io.BytesIO(text), read_options=options)
+    return pyarrow.csv.read_csv(arrow_reader(text), read_options=options)
 
 
 def classes(labels: NDArray[np.str_]) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from flmarket_sim.errors import InputError, shortened, shown
+from flmarket_sim.storage.arrow_memory import arrow_reader
 from flmarket_sim.storage.untrusted_files import fits_memory, read_parquet
 
 LARGEST_CSV = 2**30  # bytes; a CSV file is read as one block, so that a column has one type
@@ -78,7 +79,7 @@ def parse_csv(content: bytes, path: object, dialect: CsvDialect) -> pa.Table:
         null_values=list(dialect.missing), strings_can_be_null=True
     )
     try:
-        source = pa.BufferReader(content)
+        source = arrow_reader(content)
         table = pyarrow.csv.read_csv(
             source, read_options=read, parse_options=parse, convert_options=convert
         )

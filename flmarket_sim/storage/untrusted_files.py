@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pydantic
 
 from flmarket_sim.errors import InputError, shortened
+from flmarket_sim.storage.arrow_memory import arrow_reader
 from flmarket_sim.storage.parquet_pages import Frame, frame_in, frame_of
 
 LARGE_MEMORY = 64 * 2**30
@@ -141,7 +142,7 @@ def _opened(path: Path, limit: int, checksums: bool) -> pq.ParquetFile:
 
 def _parquet(content: bytes, **options: Any) -> pq.ParquetFile:
     """A file with these bytes, whose checksums the decoder verifies."""
-    return pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True, **options)
+    return pq.ParquetFile(arrow_reader(content), page_checksum_verification=True, **options)
 
 
 def _check_frame(path: Path, found: Frame, limit: int, wanted: str | None = None) -> None:

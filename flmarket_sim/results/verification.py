@@ -143,7 +143,7 @@ def _sweep(path: Path) -> tuple[Verified, list[Check]]:
     if hashes is None:
         answer.unchecked.append("it has no hash of a summary: it has not finished, or is old")
         return answer, [tasks]
-    checks = [tasks, partial(_check_results, path)]
+    checks: list[Check] = [tasks, partial(_check_results, path)]
     return answer, checks + _listed(path, hashes, HASH_LIST, CONTINUE)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import flmarket_sim as fm
-from flmarket_sim.auctions.learned import weight_files
+from flmarket_sim.auctions.learned import weight_names
 from flmarket_sim.eventlog import parquet_log
 from flmarket_sim.eventlog.view_numbers import view_key
 from flmarket_sim.experiments.worker_processes import ThisProcess
@@ -105,7 +105,7 @@ def make(name: str, folder: Path, seed: int) -> None:
     else:
         folder.mkdir()
         source = WEIGHTS[name][seed == TWIN_SEED]
-        shutil.copy(weight_files.SHIPPED / f"{source}.safetensors", folder / "own.safetensors")
+        shutil.copy(weight_names.SHIPPED / f"{source}.safetensors", folder / "own.safetensors")
 
 
 def killed_market(seed: int = 1) -> Scenario:

@@ -12,6 +12,7 @@ from flmarket_sim.cli.crew import (
     ClusterOptions,
     ClusterWait,
     Workers,
+    before_any_result,
     crew_from,
     performer,
 )
@@ -57,7 +58,7 @@ def audit(
 
     style = figure_style(width, x_label, y_label, title, names)
     crew = crew_from(workers, cluster, cluster_options, cluster_wait)
-    with ExitStack() as until:
+    with before_any_result(), ExitStack() as until:
         result = audit_result.audit(
             auctions, effort=effort, markets=markets, seed=seed, perform=performer(until, crew)
         )

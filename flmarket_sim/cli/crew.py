@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 import typer
 
 from flmarket_sim.cli.output import cores, print_note, progress
-from flmarket_sim.errors import InputError
+from flmarket_sim.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
     from flmarket_sim.experiments.engine import SomeTask
@@ -77,6 +77,21 @@ def _dask_crew(where: str, workers: int | None, options: list[str], wait: float)
         ) from None
     workers = cores() if where == "local" and workers is None else workers
     return crew_at(where, workers, options, wait, print_note)
+
+
+@contextmanager
+def before_any_result() -> Iterator[None]:
+    """A block of a command that keeps its results once it has some (`task_results`).
+
+    An interrupt that nobody inside has explained came before the first one.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(
+            "interrupted before the first result; nothing is kept, and the same command starts "
+            "again"
+        ) from None
 
 
 @contextmanager

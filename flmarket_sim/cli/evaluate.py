@@ -13,6 +13,7 @@ from flmarket_sim.cli.crew import (
     ClusterOptions,
     ClusterWait,
     Workers,
+    before_any_result,
     crew_from,
     performer,
 )
@@ -79,16 +80,17 @@ def evaluate(
     from flmarket_sim.results import evaluation_result
     from flmarket_sim.scenario.scenario_file import load_scenario
 
-    market = load_scenario(scenario, overrides or ())
-    style = figure_style(width, x_label, y_label, title, names)
-    crew = crew_from(workers, cluster, cluster_options, cluster_wait)
-    with ExitStack() as until:
-        result = evaluation_result.evaluate(
-            auctions, market, budgets=budgets, profiles=profiles, rule=rule, regret=regret,
-            floor=floor, seed=seed, compare=compare, perform=performer(until, crew),
-        )  # fmt: skip
-        write_result(result, out, figure, style)
-        if difference_figure is not None:
-            result.plot_differences(difference_figure, style)
-            print_note(f"the figure of differences is in {difference_figure}")
-        print_result(result, as_json, wide)
+    with before_any_result():
+        market = load_scenario(scenario, overrides or ())
+        style = figure_style(width, x_label, y_label, title, names)
+        crew = crew_from(workers, cluster, cluster_options, cluster_wait)
+        with ExitStack() as until:
+            result = evaluation_result.evaluate(
+                auctions, market, budgets=budgets, profiles=profiles, rule=rule, regret=regret,
+                floor=floor, seed=seed, compare=compare, perform=performer(until, crew),
+            )  # fmt: skip
+            write_result(result, out, figure, style)
+            if difference_figure is not None:
+                result.plot_differences(difference_figure, style)
+                print_note(f"the figure of differences is in {difference_figure}")
+            print_result(result, as_json, wide)

@@ -13,6 +13,7 @@ from flmarket_sim.cli.crew import (
     ClusterOptions,
     ClusterWait,
     Workers,
+    before_any_result,
     crew_from,
     task_results,
 )
@@ -75,21 +76,22 @@ def audit(
     from flmarket_sim.report import privacy_audit_table as report
     from flmarket_sim.studies.privacy_audit_tasks import audit_results, audit_tasks, count_hits
 
-    claim = PrivacyClaim(1.0, dimension, clip, noise, seed)
-    losses = epsilon or (0.5, 1.0, 2.0)
-    given = report.options(options or [])
-    tasks = audit_tasks(perturbation, given, losses, claim, draws, one_by_one)
-    crew = crew_from(workers, cluster, cluster_options, cluster_wait)
-    with task_results("privacy-audit", tasks, count_hits, crew, "batches") as hits:
-        results = audit_results(tasks, hits, confidence)
-        about = {"perturbation": perturbation, "dimension": dimension, "noise": noise}
-        rows = [report.row(result) | about for result in results]
-        save_table(rows, table)
-        if as_json:
-            print_json([row | {"options": given} for row in rows])
-        else:
-            print_table(report.shown_rows(results), wide=wide)
-            print_paragraphs([report.meaning(perturbation, given, claim, results[0])])
+    with before_any_result():
+        claim = PrivacyClaim(1.0, dimension, clip, noise, seed)
+        losses = epsilon or (0.5, 1.0, 2.0)
+        given = report.options(options or [])
+        tasks = audit_tasks(perturbation, given, losses, claim, draws, one_by_one)
+        crew = crew_from(workers, cluster, cluster_options, cluster_wait)
+        with task_results("privacy-audit", tasks, count_hits, crew, "batches") as hits:
+            results = audit_results(tasks, hits, confidence)
+            about = {"perturbation": perturbation, "dimension": dimension, "noise": noise}
+            rows = [report.row(result) | about for result in results]
+            save_table(rows, table)
+            if as_json:
+                print_json([row | {"options": given} for row in rows])
+            else:
+                print_table(report.shown_rows(results), wide=wide)
+                print_paragraphs([report.meaning(perturbation, given, claim, results[0])])
     if not all(result.passed for result in results):
         raise typer.Exit(1)
 

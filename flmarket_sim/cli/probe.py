@@ -13,6 +13,7 @@ from flmarket_sim.cli.crew import (
     ClusterOptions,
     ClusterWait,
     Workers,
+    before_any_result,
     crew_from,
     performer,
 )
@@ -66,13 +67,14 @@ def probe(
     from flmarket_sim.results import probe_result
     from flmarket_sim.scenario.scenario_file import load_scenario
 
-    market = load_scenario(scenario, overrides or ())
-    style = figure_style(width, x_label, y_label, title, names)
-    crew = crew_from(workers, cluster, cluster_options, cluster_wait)
-    with ExitStack() as until:
-        result = probe_result.probe(
-            auctions, market, profiles=profiles, budgets=budgets, effort=effort, seed=seed,
-            certify=certify, nodes=nodes, compare=compare, perform=performer(until, crew),
-        )  # fmt: skip
-        write_result(result, out, figure, style)
-        print_result(result, as_json, wide)
+    with before_any_result():
+        market = load_scenario(scenario, overrides or ())
+        style = figure_style(width, x_label, y_label, title, names)
+        crew = crew_from(workers, cluster, cluster_options, cluster_wait)
+        with ExitStack() as until:
+            result = probe_result.probe(
+                auctions, market, profiles=profiles, budgets=budgets, effort=effort, seed=seed,
+                certify=certify, nodes=nodes, compare=compare, perform=performer(until, crew),
+            )  # fmt: skip
+            write_result(result, out, figure, style)
+            print_result(result, as_json, wide)

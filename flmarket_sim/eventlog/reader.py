@@ -228,17 +228,18 @@ def _with_advice(error: Exception, unsafe: bool) -> str:
 def register_tables(
     database: Any, run: str | os.PathLike[str], query: str | None = None
 ) -> list[Path]:
-    """Makes the tables of a run known to a DuckDB connection. Returns the files behind them.
+    """Makes the tables of a run known to a DuckDB connection. Returns the files that it may read.
 
-    DuckDB checks nothing, so files are checked here: those of the tables that the query names.
+    DuckDB checks nothing, so files are checked here: those of the tables that the query names, or
+    all of them if it names files. It may read no others.
     """
     info = read_run(run)
-    asked = _asked(database, query)
+    asked = _asked(query)
     files: list[Path] = []
     for kind, (parts, later) in event_files(Path(run), list(KINDS)).items():
         name = f"{kind}s" if kind == "round" else kind
-        files += parts
         if asked is None or name in asked:
+            files += parts
             check_files(run, info, parts)
             check_parts(run, info, kind, parts, later)
         if parts:
@@ -254,9 +255,9 @@ def register_tables(
     for name in ("owners", "ledger"):
         if (path := Path(run) / f"{name}.parquet").exists() or path.name in info.get(FILES, {}):
             if asked is None or name in asked:
+                files.append(path)
                 check_files(run, info, [path])
                 check_parquet(path, table_schema(name), known_only=True, checksums=True)
-            files.append(path)
             _view(database, run, name, [path])
         elif query is not None and name in (asked or ()):
             raise InputError(
@@ -266,12 +267,15 @@ def register_tables(
     return files
 
 
-def _asked(database: Any, query: str | None) -> set[str] | None:
-    """The tables that a query names; None if this is unknown."""
+def _asked(query: str | None) -> set[str] | None:
+    """The tables that a query names; None if this is unknown, as of one that names files."""
     import duckdb
 
+    if query is None:
+        return None
     try:
-        return None if query is None else {name.lower() for name in database.get_table_names(query)}
+        with duckdb.connect(config={"enable_external_access": False}) as nowhere:
+            return {name.lower() for name in nowhere.get_table_names(query)}
     except (duckdb.Error, RuntimeError):
         return None
 

@@ -40,7 +40,9 @@ def scratch_store(name: str, tasks: Sequence[Task], say: Say, kind: Any = Any) -
             yield store
         except KeyboardInterrupt:
             if not store.is_on_disk:
-                raise Interrupted("interrupted; no result was kept") from None
+                raise Interrupted(
+                    "interrupted; nothing is kept, and the same command starts again"
+                ) from None
             raise Interrupted(
                 f"interrupted; finished tasks are in {path}, and the same command continues there"
             ) from None

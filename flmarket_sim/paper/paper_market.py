@@ -74,7 +74,7 @@ class PaperMarket(Part):
         table = self.auction_options(name, rule, authors)
         if "weights" not in table:
             return ""
-        from flmarket_sim.auctions.learned.weight_files import weights_file
+        from flmarket_sim.auctions.learned.weight_names import weights_file
 
         return file_identity(weights_file(table["weights"], table["name"], rule))
 

@@ -7,11 +7,11 @@ table.
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.paper.claims import verdicts
@@ -19,6 +19,7 @@ from flmarket_sim.paper.differences import why
 from flmarket_sim.paper.reproduction import RESULTS, Reproduced, plain
 from flmarket_sim.report import figures
 from flmarket_sim.report.figure_style import SCREEN, FigureStyle
+from flmarket_sim.storage.atomic_files import write_parquet, write_text
 
 Row = dict[str, Any]
 KEYS = ("market", "auction", "rule", "budget_factor", "profiles")
@@ -48,20 +49,13 @@ def write(
         for result in results:
             rows = [_named(row) for row in result.finding.rows]
             drawn = [_named(row) for row in result.finding.drawn or result.finding.rows]
-            pq.write_table(
-                pa.Table.from_pylist(rows), folder / f"{result.name}.parquet", compression="zstd"
-            )
+            write_parquet(folder / f"{result.name}.parquet", pa.Table.from_pylist(rows))
             for suffix in (".png", ".svg", ".pdf"):
-                figures.draw(drawn, result.finding.plot, folder / f"{result.name}{suffix}", style)
-            with (folder / f"{result.name}.csv").open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(
-                    file, _csv_columns(result, list(rows[0])), extrasaction="ignore"
-                )
-                writer.writeheader()
-                writer.writerows(
-                    {key: _cell(value, 6) for key, value in row.items()} for row in rows
-                )
-        page.write_text(_text(results, folder.name, command, failed or {}), encoding="utf-8")
+                picture = folder / f"{result.name}{suffix}"
+                picture.unlink(missing_ok=True)  # a link there is not followed
+                figures.draw(drawn, result.finding.plot, picture, style)
+            write_text(folder / f"{result.name}.csv", _csv(result, rows))
+        write_text(page, _text(results, folder.name, command, failed or {}))
     except OSError as error:
         raise FlmarketError(
             f"the results cannot be written to {page.parent}: {error}; free some space and run the "
@@ -136,6 +130,14 @@ def _text(results: list[Reproduced], folder: str, command: str, failed: dict[str
             "that the command writes."
         ]
     return "\n".join(lines) + "\n"
+
+
+def _csv(result: Reproduced, rows: list[Row]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, _csv_columns(result, list(rows[0])), extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows({key: _cell(value, 6) for key, value in row.items()} for row in rows)
+    return text.getvalue()
 
 
 def _csv_columns(result: Reproduced, columns: list[str]) -> list[str]:

@@ -21,11 +21,13 @@ from flmarket_sim.experiments.engine import Progress
 from flmarket_sim.experiments.store import read_results
 from flmarket_sim.market.checkpoint import read_checkpoint
 from flmarket_sim.report import study_folder
-from flmarket_sim.storage.sealed_files import HASH_LIST, SEAL, check_file, read_hash_list
-from flmarket_sim.sweep.sweep_folder import CONTINUE, read_sweep_json
+from flmarket_sim.storage.sealed_files import HASH_LIST, SEAL, check_file
+from flmarket_sim.sweep.stored_shapes import RunResult
+from flmarket_sim.sweep.sweep_folder import CONTINUE, read_hashes, read_sweep, read_sweep_json
 
 TASKS = "tasks.jsonl"
 Check = Callable[[], object]
+Kept = list[Any] | dict[str, Any]  # a result of a study or of a command that was stopped
 
 
 @dataclass
@@ -132,20 +134,35 @@ def _check_kind(run: Path, info: Any, kind: str) -> None:
 
 def _sweep(path: Path) -> tuple[Verified, list[Check]]:
     answer = Verified(path, "sweep")
-    checks: list[Check] = [partial(read_sweep_json, path), partial(read_results, path / TASKS)]
+    tasks = partial(read_results, path / TASKS, RunResult)
     try:
-        hashes = read_hash_list(path, CONTINUE)
+        hashes = read_hashes(path, read_sweep_json(path))
     except FlmarketError as error:
         answer.damaged.append(str(error))
-        hashes = {}
+        return answer, [tasks]
     if hashes is None:
-        answer.unchecked.append("its summary has no hash: an earlier version wrote it, or a kill")
-    return answer, checks + _listed(path, hashes or {}, HASH_LIST, CONTINUE)
+        answer.unchecked.append("it has no hash of a summary: it has not finished, or is old")
+        return answer, [tasks]
+    checks: list[Check] = [tasks, partial(_check_results, path)]
+    return answer, checks + _listed(path, hashes, HASH_LIST, CONTINUE)
+
+
+def _check_results(path: Path) -> None:
+    """Refuses the results of a sweep if its summary has more finished runs than they are."""
+    summary = read_sweep(path)
+    ended = zip(*(summary.column(name).to_pylist() for name in ("run", "outcome")), strict=True)
+    finished = len({run for run, outcome in ended if outcome == "finished"})
+    there = len(read_results(path / TASKS, RunResult))
+    if there < finished:
+        raise InputError(
+            f"{path / TASKS} is damaged or lost: it has {there:,} results, and summary.parquet "
+            f"{finished:,} finished runs. The same `flmarket sweep` does the others again"
+        )
 
 
 def _study(path: Path) -> tuple[Verified, list[Check]]:
     answer = Verified(path, "study")
-    checks: list[Check] = [partial(read_results, path / TASKS)]
+    checks: list[Check] = [partial(read_results, path / TASKS, Kept)]
     if not (path / "study.json").exists():
         answer.unchecked.append("it has not finished: only its tasks are checked")
         return answer, checks

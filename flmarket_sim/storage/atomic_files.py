@@ -74,6 +74,11 @@ def append_to(path: Path) -> io.FileIO:
     return io.FileIO(path, "a", opener=without_links)
 
 
+def anew(path: Path) -> io.FileIO:
+    """An empty file, open for writing; a link in its place is an OSError."""
+    return io.FileIO(path, "w", opener=without_links)
+
+
 def remove_folder(folder: Path) -> None:
     """Deletes a directory that may not be there; of a link, the link and not what it leads to."""
     if folder.is_symlink():

@@ -31,6 +31,7 @@ from flmarket_sim.storage.atomic_files import disk_error, write_parquet, write_t
 from flmarket_sim.storage.result_folders import claim, give_up
 from flmarket_sim.storage.sealed_files import (
     HASH_LIST,
+    SEAL,
     check_file,
     file_hash,
     read_hash_list,
@@ -207,9 +208,8 @@ def total_column(name: str, axes: tuple[Axis, ...]) -> str:
 
 def read_sweep(directory: str | Path) -> pa.Table:
     """The summary of a sweep: a row for each run and buyer, with a column for each axis."""
-    read_sweep_json(Path(directory))
     path = Path(directory) / "summary.parquet"
-    hashes = read_hash_list(Path(directory), CONTINUE) or {}
+    hashes = read_hashes(Path(directory), read_sweep_json(Path(directory))) or {}
     if path.name in hashes:
         check_file(path, hashes[path.name], HASH_LIST, CONTINUE)
     try:
@@ -232,6 +232,21 @@ def read_sweep_json(directory: Path) -> dict[str, Any]:
         raise InputError(
             f"{directory} is not the directory of a sweep: it has no sweep.json"
         ) from None
+
+
+def read_hashes(directory: Path, facts: Mapping[str, Any]) -> dict[str, str] | None:
+    """The hashes of summary and timings; None before there is a summary.
+
+    `facts` is the content of sweep.json. Sweeps of earlier versions have hashes of nothing. A sweep
+    that has one in sweep.json has them of its summary too, unless a kill came in between.
+    """
+    hashes = read_hash_list(directory, CONTINUE)
+    if hashes is None and SEAL in facts and (directory / "summary.parquet").exists():
+        raise InputError(
+            f"{directory / HASH_LIST} is lost: it has the hash of summary.parquet, which cannot be "
+            f"checked without it. {CONTINUE}"
+        )
+    return hashes
 
 
 def _has_log(run: Path) -> bool:

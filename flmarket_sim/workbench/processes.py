@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from flmarket_sim.plugins.foreign_code import policy
+from flmarket_sim.storage.atomic_files import anew
 
 COMMAND = (sys.executable, "-m", "flmarket_sim.cli")
 
@@ -28,7 +29,7 @@ def start(arguments: list[str], log: Path) -> subprocess.Popen[bytes]:
         if sys.platform == "win32"
         else {"start_new_session": True}
     )
-    with log.open("wb") as output:
+    with anew(log) as output:
         return subprocess.Popen(
             [*COMMAND, *([] if policy.allowed else ["--no-plugins"]), *arguments],
             stdin=subprocess.DEVNULL,

@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from tests.support.command_line import flmarket
+from tests.support.commands_here import called
 from tests.support.killed_command import run_killed
 from tests.support.paths import ROOT
 
@@ -82,6 +83,30 @@ def test_an_interrupted_command_says_so_and_leaves_its_results_and_no_process(
     children = [int(line.split()[1]) for line in stopped.stdout.splitlines() if "child" in line]
     assert len(children) >= workers - 1
     assert not any(alive(child) for child in children)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        (COMMANDS["audit"], "flmarket_sim.results.audit_result.audit"),
+        (COMMANDS["probe"], "flmarket_sim.results.probe_result.probe"),
+        (COMMANDS["evaluate"], "flmarket_sim.results.evaluation_result.evaluate"),
+        (COMMANDS["privacy-audit"], "flmarket_sim.studies.privacy_audit_tasks.audit_tasks"),
+        (COMMANDS["privacy-audit"], "flmarket_sim.experiments.engine.results_of"),
+    ],
+)
+def test_a_command_without_any_result_says_that_nothing_is_kept(
+    tmp_path, monkeypatch, arguments, place
+):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(place, interrupted)
+    ended = called(*arguments, "--workers", 1)
+    assert ended.code == 130
+    assert "nothing is kept, and the same command starts again" in " ".join(ended.err.split())
+    assert list(tmp_path.iterdir()) == []
 
 
 def alive(process):

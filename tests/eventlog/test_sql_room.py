@@ -1,6 +1,7 @@
 """SQL about a run reads the run, and nothing else."""
 
 import os
+import shutil
 
 import pytest
 
@@ -66,6 +67,55 @@ def test_questions_about_the_run_are_answered_from_every_place(run, query, monke
     assert answer == fm.sql("run", query).to_pylist() != []
     monkeypatch.chdir(run.path)
     assert answer == fm.sql(".", query).to_pylist() == fm.sql("../run", query).to_pylist()
+
+
+PART = "events/kind=payment/part-00000.parquet"
+
+
+@pytest.mark.parametrize("name", [PART, "owners.parquet", "ledger.parquet"])
+def test_a_file_that_the_query_names_by_its_path_is_checked(run, tmp_path, name):
+    copy = shutil.copytree(run.path, tmp_path / "run")
+    query = f"select count(*) as n from read_parquet('{copy.as_posix()}/{name}')"
+    assert fm.sql(copy, query).to_pylist()[0]["n"] > 0
+    content = bytearray((copy / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (copy / name).write_bytes(content)
+    with pytest.raises(InputError, match=f"{name} is damaged"):
+        fm.sql(copy, query)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["'{0}/events/ki' || 'nd=payment/part-00000.parquet'", "'{0}/**'", "'{0}/*/*/*.parquet'"],
+)
+def test_no_path_leads_to_a_damaged_file(run, tmp_path, path):
+    copy = shutil.copytree(run.path, tmp_path / "run")
+    content = bytearray((copy / PART).read_bytes())
+    content[len(content) // 3] ^= 1
+    (copy / PART).write_bytes(content)
+    with pytest.raises(InputError, match=r"is damaged|reads this run and no other file"):
+        fm.sql(copy, f"select * from read_parquet({path.format(copy.as_posix())})")
+    assert fm.sql(copy, "select count(*) as n from rounds").to_pylist() == [{"n": 2}]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from information_schema.columns",
+        "from duckdb_views()",
+        "with bids as (from bid) select count(*) from bids join payment using (round)",
+        "select (select count(*) from ledger) as n from rounds",
+        "summarize bid",
+        "from duckdb_columns()",
+        "from main.bid",
+        "from memory.main.bid",
+        'select * from "Payment"',
+        "show payment",
+        "select round from bid union all select round from payment",
+    ],
+)
+def test_questions_about_tables_and_over_several_of_them_are_answered(run, query):
+    assert run.sql(query).num_rows > 0
 
 
 def test_a_link_that_leads_to_the_run_leads_to_its_answers(run, tmp_path):

@@ -1,5 +1,6 @@
 """A run goes on with the weights, plug-ins, versions and CPU that began it, and with no others."""
 
+import inspect
 import os
 import shutil
 import subprocess
@@ -9,10 +10,13 @@ import pytest
 
 import flmarket_sim as fm
 from benchmarks.kills import fingerprint
+from flmarket_sim.auctions.learned import weight_files, weight_names
 from flmarket_sim.errors import InputError
 from flmarket_sim.market import checkpoint, named_files
 from flmarket_sim.market.named_files import file_contents
 from flmarket_sim.market.provenance import PACKAGES, cpu, differences
+from flmarket_sim.plugins import registry
+from flmarket_sim.plugins.registry import BUILT_IN
 from flmarket_sim.scenario.scenario_file import build_scenario
 from tests.support.paths import ROOT
 from tests.support.sealed_json import write_sealed
@@ -96,6 +100,74 @@ def test_a_checkpoint_of_another_mechanism_is_refused(tmp_path, learned):
         fm.resume(tmp_path / "run")
 
 
+@pytest.fixture
+def shipped_weights(tmp_path, monkeypatch):
+    """The folder of a package whose shipped weights can be replaced."""
+    folder = shutil.copytree(WEIGHTS, tmp_path / "weights")
+    monkeypatch.setattr(weight_names, "SHIPPED", folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("auction", "file", "name"),
+    [
+        ({"name": "record-price"}, "paper-part.record-price", "record-price@paper-part"),
+        ({"name": "seq-price"}, "general.seq-price", "seq-price@general"),
+        (
+            {"name": "seq-price", "size": "reported"},
+            "general.seq-price.reported",
+            r"seq-price@general\[size=reported\]",
+        ),
+    ],
+)
+def test_replaced_weights_of_the_package_are_refused_and_the_old_ones_go_on(
+    tmp_path, shipped_weights, auction, file, name
+):
+    scenario = build_scenario(SMALL | {"auction": auction})
+    whole = fm.run(scenario, tmp_path / "whole").path
+    out = tmp_path / "run"
+    broken_off(scenario, out)
+    weights = shipped_weights / f"{file}.safetensors"
+    before = weights.read_bytes()
+    other = weight_files.load_safetensors(weights)
+    other.facts["trained"] = "elsewhere"
+    weight_files.save(weights, other)
+    with pytest.raises(InputError, match=f"the content of {name} .* \\(now"):
+        fm.resume(out)
+    weights.write_bytes(before)
+    assert fm.resume(out).info["outcome"] == "finished"
+    assert fingerprint(out) == fingerprint(whole)
+
+
+@pytest.mark.parametrize(
+    ("data", "names"),
+    [
+        ("all-in", set()),
+        ("seq-price", {"seq-price@general"}),
+        ("a label=seq-price@general[size=reported]", {"seq-price@general[size=reported]"}),
+        ({"name": "seq-price", "size": "reported"}, {"seq-price@general[size=reported]"}),
+        ({"name": "record-price", "weights": "paper-all"}, {"record-price@paper-all"}),
+        ({"auction": {"name": "m-regretnet", "rule": "convl-aggr"}}, {"m-regretnet@general"}),
+        (["regretnet", ["dm-regretnet"]], {"regretnet@general", "dm-regretnet@general"}),
+        ("seq-price[", set()),
+        ("mfg-regretnet@nowhere", set()),
+    ],
+)
+def test_shipped_weights_have_names_without_a_path(data, names):
+    assert file_contents(data).keys() == names
+
+
+def test_the_default_weights_are_those_of_the_constructors():
+    learned = [name for name, at in BUILT_IN["auction"].items() if ".learned." in at.split(":")[0]]
+    weights = {
+        name: inspect.signature(registry.auctions.get(name)).parameters["weights"].default
+        for name in learned
+    }
+    needed = [name for name in learned if weights[name] is inspect.Parameter.empty]
+    assert needed == ["mfg-regretnet"]
+    assert {name: weights[name] for name in learned if name not in needed} == weight_names.DEFAULTS
+
+
 @pytest.mark.parametrize(
     ("key", "name"), [("provenance", "numpy's SIMD"), ("provenance", "numpy's BLAS")]
 )
@@ -130,6 +202,26 @@ def test_a_changed_module_is_refused(tmp_path, monkeypatch):
     (tmp_path / "a_changing_plugin.py").write_text(PLUGIN + "\n# changed\n")
     with pytest.raises(InputError, match="the content of a_changing_plugin:Mine"):
         fm.resume(tmp_path / "run")
+
+
+def test_a_changed_module_beside_a_plug_in_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "parts_of_mine").mkdir()
+    (tmp_path / "parts_of_mine/__init__.py").write_text("")
+    (tmp_path / "parts_of_mine/deeper.py").write_text("FACTOR = 0.5\n")
+    (tmp_path / "helper_of_mine.py").write_text("from parts_of_mine.deeper import FACTOR\n")
+    (tmp_path / "mine_with_help.py").write_text("from helper_of_mine import FACTOR\n" + PLUGIN)
+    scenario = build_scenario(SMALL | {"auction": {"name": "mine_with_help.py:Mine"}})
+    broken_off(scenario, tmp_path / "run")
+    monkeypatch.chdir("/")
+    for name in ("helper_of_mine.py", "parts_of_mine/deeper.py"):
+        before = (tmp_path / name).read_text()
+        (tmp_path / name).write_text(before + "\n# changed\n")
+        with pytest.raises(InputError, match=f"{name}, which mine_with_help.py:Mine imports"):
+            fm.resume(tmp_path / "run")
+        (tmp_path / name).write_text(before)
+    assert fm.resume(tmp_path / "run").info["outcome"] == "finished"
 
 
 def test_an_entry_point_counts_by_the_content_of_its_module(tmp_path, monkeypatch):

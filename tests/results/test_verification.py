@@ -3,12 +3,15 @@
 import json
 import shutil
 
+import pyarrow.compute as pc
 import pytest
 
 import flmarket_sim as fm
 from flmarket_sim.errors import InputError
+from flmarket_sim.experiments.store import FileStore
 from flmarket_sim.scenario.scenario_file import build_scenario
-from flmarket_sim.storage.sealed_files import HASH_LIST
+from flmarket_sim.storage.atomic_files import write_parquet
+from flmarket_sim.storage.sealed_files import HASH_LIST, SEAL
 from tests.support.sealed_json import without_hashes
 
 MARKET = {
@@ -32,9 +35,13 @@ def turn(path, place=-1):
 def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     fm.run(build_scenario(MARKET), folder / "run")
-    tables = MARKET | {"model": {"name": "none"}}
-    fm.sweep(build_scenario(tables), folder / "sweep", seeds=2, keep_events=True)
+    sweep_again(folder / "sweep")
     return folder
+
+
+def sweep_again(folder):
+    tables = MARKET | {"model": {"name": "none"}}
+    fm.sweep(build_scenario(tables), folder, seeds=2, keep_events=True)
 
 
 @pytest.fixture
@@ -89,6 +96,59 @@ def test_a_run_of_an_earlier_version_opens_and_is_said_to_have_no_hashes(folder)
     (answer,) = fm.verify(folder / "run")
     assert answer.holds and len(answer.unchecked) == 2
     assert fm.Run(folder / "run").summary()["outcome"] == "finished"
+
+
+def test_a_summary_without_its_hash_is_refused_and_the_same_sweep_writes_it_anew(folder):
+    swept = folder / "sweep"
+    before = {path: path.read_bytes() for path in swept.glob("*.*")}
+    summary = fm.read_sweep(swept)
+    place = summary.column_names.index("spent")
+    forged = summary.set_column(place, "spent", pc.multiply(summary.column("spent"), 1e9))
+    write_parquet(swept / "summary.parquet", forged)
+    (swept / HASH_LIST).unlink()
+    told = rf"{HASH_LIST} is lost.* same `flmarket sweep` again writes it anew"
+    with pytest.raises(InputError, match=told):
+        fm.read_sweep(swept)
+    with pytest.raises(InputError, match=told):
+        fm.report(swept)
+    (damaged,) = [answer for answer in fm.verify(swept) if not answer.holds]
+    assert f"{HASH_LIST} is lost" in damaged.damaged[0]
+    sweep_again(swept)
+    assert fm.read_sweep(swept).equals(summary)
+    assert {path: path.read_bytes() for path in swept.glob("*.*")} == before
+
+
+def test_a_sweep_of_an_earlier_version_has_a_summary_without_a_hash(folder):
+    swept = folder / "sweep"
+    content = json.loads((swept / "sweep.json").read_text())
+    del content[SEAL]
+    (swept / "sweep.json").write_text(json.dumps(content))
+    (swept / HASH_LIST).unlink()
+    assert fm.read_sweep(swept).num_rows == 2
+    answer = fm.verify(swept)[0]
+    assert answer.holds and "no hash of a summary" in answer.unchecked[0]
+
+
+@pytest.mark.parametrize("lines", [0, 1])
+def test_a_sweep_with_fewer_results_than_finished_runs_is_named(folder, lines):
+    tasks = folder / "sweep/tasks.jsonl"
+    tasks.write_text("".join(tasks.read_text().splitlines(keepends=True)[:lines]))
+    answer = fm.verify(folder / "sweep")[0]
+    assert f"tasks.jsonl is damaged or lost: it has {lines} results" in answer.damaged[0]
+    tasks.unlink()
+    answer = fm.verify(folder / "sweep")[0]
+    assert "tasks.jsonl is damaged or lost: it has 0 results" in answer.damaged[0]
+
+
+def test_a_result_of_another_type_is_found(folder, tmp_path):
+    (tmp_path / "study").mkdir()
+    for path in (folder / "sweep", tmp_path / "study"):
+        (path / "tasks.jsonl").unlink(missing_ok=True)
+        with FileStore(path / "tasks.jsonl") as store:
+            store.add("key", 5)
+            store.add("other", 5)
+        answer = fm.verify(path)[0]
+        assert "tasks.jsonl is damaged in line 1" in answer.damaged[0]
 
 
 def test_a_study_is_checked_by_the_hashes_in_study_json(tmp_path):

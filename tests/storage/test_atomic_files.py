@@ -7,6 +7,7 @@ import pytest
 
 from flmarket_sim.storage import atomic_files
 from flmarket_sim.storage.atomic_files import sync, write_text
+from flmarket_sim.workbench.processes import start
 
 
 def test_a_file_has_the_same_bytes_on_every_system(tmp_path):
@@ -83,3 +84,13 @@ def test_of_a_link_to_a_folder_only_the_link_is_removed(tmp_path):
     atomic_files.remove_folder(tmp_path / "link")
     assert not (tmp_path / "link").is_symlink() and (tmp_path / "precious" / "file").exists()
     atomic_files.remove_folder(tmp_path / "link")
+
+
+def test_a_log_of_a_process_is_written_through_no_link(tmp_path):
+    (tmp_path / "precious").write_text("keep me")
+    os.symlink(tmp_path / "precious", tmp_path / "log")
+    with pytest.raises(OSError, match="symbolic link"):
+        start(["--version"], tmp_path / "log")
+    assert (tmp_path / "precious").read_text() == "keep me"
+    assert start(["--version"], tmp_path / "own").wait() == 0
+    assert (tmp_path / "own").read_text().startswith("flmarket ")

@@ -20,11 +20,11 @@ from flmarket_sim.auctions.learned.paper_network import PaperNetwork
 from flmarket_sim.auctions.learned.price_network import PriceNetwork
 from flmarket_sim.auctions.learned.price_table import PriceTable
 from flmarket_sim.auctions.learned.regime import kappa_of, kappas_of
+from flmarket_sim.auctions.learned.weight_names import weights_file
 from flmarket_sim.errors import InputError, shortened
 from flmarket_sim.storage.atomic_files import write_whole
 from flmarket_sim.storage.sealed_tensors import checked_facts, sealed_metadata
 
-SHIPPED = Path(__file__).with_name("weights")
 FORMAT = "1"
 
 
@@ -37,26 +37,6 @@ class Learned:
     deterministic: bool
     keeps_zero: bool = True
     facts: dict[str, Any] = field(default_factory=dict)
-
-
-def shipped(mechanism: str, rule: str) -> dict[str, Path]:
-    """Shipped weights by name, for a mechanism and a variant of it (for seq-price, its `size`)."""
-    variant = (mechanism, rule) == ("seq-price", "reported")
-    end = f".{mechanism}.{rule}.safetensors" if variant else f".{mechanism}.safetensors"
-    return {path.name.removesuffix(end): path for path in sorted(SHIPPED.glob(f"*{end}"))}
-
-
-def weights_file(weights: str | Path, mechanism: str, rule: str) -> Path:
-    """The file of weights that are named, or given as a file."""
-    known = shipped(mechanism, rule)
-    path = known.get(str(weights), Path(weights))
-    if not path.is_file():
-        names = ", ".join(known) or "none"
-        raise InputError(
-            f"there are no weights {str(weights)!r} for {mechanism!r} with {rule!r}: "
-            f"neither a file nor one of {names}"
-        )
-    return path
 
 
 def load(weights: str | Path, mechanism: str, rule: str) -> Learned:

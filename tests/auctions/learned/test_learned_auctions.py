@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flmarket_sim as fm
-from flmarket_sim.auctions.learned.weight_files import shipped
+from flmarket_sim.auctions.learned.weight_names import shipped
 from flmarket_sim.studies.evaluation import evaluate, evaluation_tasks, scores
 from tests.support.paths import ROOT
 from tests.support.profiles import random_profiles

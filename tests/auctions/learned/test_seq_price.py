@@ -9,7 +9,7 @@ import torch
 
 import flmarket_sim as fm
 from flmarket_sim.aggregation.market_error import error_of_kappa
-from flmarket_sim.auctions.learned import weight_files
+from flmarket_sim.auctions.learned import weight_files, weight_names
 from flmarket_sim.auctions.learned.favourite import (
     LEAST,
     PARTS,
@@ -31,7 +31,7 @@ SIZES = ("certified", "reported")
 SHIPPED = [
     (name, size)
     for size in SIZES
-    for name in weight_files.shipped("seq-price", "reported" if size == "reported" else "")
+    for name in weight_names.shipped("seq-price", "reported" if size == "reported" else "")
     if not name.endswith(".reported")
 ]
 

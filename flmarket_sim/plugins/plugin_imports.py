@@ -1,0 +1,130 @@
+"""The modules beside a plug-in that its file imports.
+
+They are found in the text of the file, by its import statements, and nothing is imported. So every
+process finds the same files, whatever it has imported before.
+"""
+
+from __future__ import annotations
+
+import ast
+import sysconfig
+import warnings
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+PACKAGE = Path(__file__).resolve().parents[1]
+INSTALLED = ("site-packages", "dist-packages")  # folders of installed packages
+
+
+class _Import(NamedTuple):
+    """What one statement may import: `dots` is how many folders it begins above the file's."""
+
+    dots: int
+    parts: tuple[str, ...]
+
+
+def imported_files(file: Path) -> dict[str, Path]:
+    """The files that a plug-in's file imports, also through one another, by their names.
+
+    A name is the path from the folder where Python begins to look: that of the file (of the
+    outermost package that it is in), or else the working directory. Installed packages and this
+    package are left out, since versions stand for them. So are names that are made as the program
+    runs.
+    """
+    file = file.resolve()
+    if _has_a_version(file):
+        return {}
+    roots = list(dict.fromkeys([_root(file), Path.cwd().resolve()]))
+    found: dict[Path, str] = {}
+    waiting = [file]
+    while waiting:
+        for path, root in _imports_of(waiting.pop(), roots):
+            if path != file and path not in found and not _has_a_version(path):
+                found[path] = path.relative_to(root).as_posix()
+                waiting.append(path)
+    return {found[path]: path for path in sorted(found)}
+
+
+def _imports_of(file: Path, roots: list[Path]) -> Iterator[tuple[Path, Path]]:
+    """The files that one file imports itself, each with the root that its name begins at."""
+    for dots, parts in _statements(file.read_bytes()):
+        if dots:
+            above = [file.parent, *file.parent.parents][dots - 1 : dots]
+            for start in above:
+                near = [root for root in roots if start.is_relative_to(root)]
+                yield from ((path, near[0]) for path in _along(start, parts) if near)
+            continue
+        for root in roots:
+            files = list(_along(root, parts))
+            if files:
+                if not _is_installed(parts[0]):
+                    yield from ((path, root) for path in files)
+                break
+
+
+def _along(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
+    """The files that Python runs on its way to a.b.c: of the packages a and a.b, and of c."""
+    here = folder
+    if parts == () and (init := here / "__init__.py").is_file():
+        yield init.resolve()
+    for part in parts:
+        module, package = here / f"{part}.py", here / part / "__init__.py"
+        if package.is_file():
+            yield package.resolve()
+        elif module.is_file():
+            yield module.resolve()
+        here = here / part
+
+
+@lru_cache(maxsize=256)
+def _statements(source: bytes) -> tuple[_Import, ...]:
+    """What the import statements of a file name, also those inside of functions."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the import of the file has them, too
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # its import says what is wrong
+        return ()
+    found: dict[_Import, None] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {_Import(0, tuple(alias.name.split("."))): None for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = tuple(node.module.split(".")) if node.module else ()
+            names = [_Import(node.level, (*base, alias.name)) for alias in node.names]
+            found |= dict.fromkeys([_Import(node.level, base), *names])
+    return tuple(one for one in found if one.dots or one.parts)
+
+
+def _root(file: Path) -> Path:
+    """The folder where Python begins to look for a file: above the packages that it is in."""
+    folder = file.parent
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
+
+
+def _is_installed(name: str) -> bool:
+    """Whether Python finds an installed module of this name, which hides one that lies here."""
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return False
+    if spec is None:
+        return False
+    if not spec.has_location or spec.origin is None:
+        return spec.submodule_search_locations is None  # built into Python
+    return _has_a_version(Path(spec.origin).resolve())
+
+
+def _has_a_version(file: Path) -> bool:
+    """Whether a file belongs to this package, to an installed one, or to Python."""
+    python = [Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")]
+    return (
+        any(folder in INSTALLED for folder in file.parts)
+        or file.is_relative_to(PACKAGE)
+        or any(file.is_relative_to(folder) for folder in python)
+    )

@@ -12,10 +12,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from docs import certified_records
 from flmarket_sim.league import entries
 from flmarket_sim.league.card import card
 from flmarket_sim.league.league_columns import COLUMNS
 from flmarket_sim.league.places import why_no_place
+from flmarket_sim.league.players import records
 from flmarket_sim.report import league_figure
 from flmarket_sim.report.study_folder import read_study
 from flmarket_sim.studies.study import Row
@@ -49,12 +51,13 @@ def columns() -> str:
 def table(shipped: list[dict[str, Any]]) -> str:
     """Every entry over the whole card, by its place."""
     heads = [name.replace("_", " ") for name in MAIN]
-    lines = ["| place | mechanism | " + " | ".join(heads) + " |"]
-    lines.append("|---:|---|" + "---:|" * len(heads))
+    lines = ["| place | mechanism | records | " + " | ".join(heads) + " |"]
+    lines.append("|---:|---|---|" + "---:|" * len(heads))
     for entry in shipped:
         cells = [_cell(entry["whole"], name) for name in MAIN]
         place = "" if entry["place"] is None else str(entry["place"])
-        lines.append(f"| {place} | {_name(entry)} | " + " | ".join(cells) + " |")
+        start = f"| {place} | {_name(entry)} | {records(entry['mechanism'])} | "
+        lines.append(start + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -111,6 +114,7 @@ def page(text: str) -> str:
             table(shipped),
             no_places(shipped),
             by_market(shipped),
+            certified_records.table(),
         )
     )
     return BETWEEN.sub(lambda mark: f"{mark[1]}{next(made)}\n{mark[2]}", text)

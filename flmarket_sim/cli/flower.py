@@ -78,7 +78,11 @@ def run(
         with progress(loaded.name) as report:
             finished = run_locally(loaded, folder, report, processes)
     except KeyboardInterrupt:
-        again = shlex.join(["flmarket", "flower", "run", str(scenario), "--out", str(folder)])
+        options = [word for one in overrides or () for word in ("--set", one)]
+        options += [] if seed is None else ["--seed", str(seed)]
+        options += [] if processes is None else ["--processes", str(processes)]
+        words = ["flmarket", "flower", "run", str(scenario), *options, "--out", str(folder)]
+        again = shlex.join(words)
         raise Interrupted(
             f"interrupted; the log up to here is readable in {folder}, and `{again}` goes on"
         ) from None

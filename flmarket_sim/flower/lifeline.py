@@ -36,7 +36,7 @@ class Lifeline:
                 self._held.append(self._listener.accept()[0])
 
     def close(self, patience: float = 0.0) -> None:
-        """Waits until the servers have ended; those that go on after `patience` seconds are ended."""
+        """Waits until the servers have ended; ends those that go on after `patience` seconds."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

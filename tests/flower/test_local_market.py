@@ -27,9 +27,15 @@ from tests.support.patience import PATIENCE, wait_until
 def test_a_server_ends_with_its_lifeline():
     line = Lifeline()
     closing = threading.Thread(target=line.close)
-    with pytest.raises(KeyboardInterrupt), held(line.address):
-        closing.start()
-        time.sleep(PATIENCE)
+    closing.daemon = True
+
+    def serve():
+        with held(line.address):
+            closing.start()
+            time.sleep(PATIENCE)
+
+    with pytest.raises(KeyboardInterrupt):
+        serve()
     closing.join()
     with pytest.raises(KeyboardInterrupt), held(line.address):
         raise AssertionError("nobody is there any more")

@@ -109,7 +109,8 @@ def join(
     ] = None,
 ) -> None:
     """Take part in a market as one owner, until Ctrl-C."""
-    from flmarket_sim.flower.resident_node import Link, read_certificates, read_keys, stay
+    from flmarket_sim.flower.fleet import Link
+    from flmarket_sim.flower.resident_node import read_certificates, read_keys, stay
     from flmarket_sim.plugins.plugin_files import attribute_of
 
     table: dict[str, Any] = {}

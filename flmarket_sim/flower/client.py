@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
 from flmarket_sim.errors import FlmarketError
 from flmarket_sim.flower.client_market import ClientMarket
-from flmarket_sim.flower.library import flower
+from flmarket_sim.flower.library import flower, say
 from flmarket_sim.flower.messages import (
     RECORD,
     BidReply,
@@ -70,7 +69,7 @@ def _answer(
         with one.lock, one.timed():
             reply = answer(one, kind.of(plain))
     except FlmarketError as error:
-        print(f"flmarket: {kind.type} is refused: {error}", file=sys.stderr, flush=True)
+        say(f"{kind.type} is refused: {error}")
         if refusal is None:
             raise
         reply = refusal

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import secrets
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from flmarket_sim import auctions
 from flmarket_sim.auctions.auction import Offer, SellsInTurn
 from flmarket_sim.errors import InputError, plugin_errors
+from flmarket_sim.flower.library import say
 from flmarket_sim.flower.messages import MessageError, Named, Terms
 from flmarket_sim.learning.buyer_model import BuyerModel, build_model
 from flmarket_sim.learning.dataset import Dataset
@@ -241,11 +241,6 @@ class Owner:
                 f"buyer's has {dimension}"
             )
         return model
-
-
-def say(words: str) -> None:
-    """Tells the owner something on her own screen."""
-    print(f"flmarket: {words}", file=sys.stderr, flush=True)
 
 
 def built_in(kind: Mechanism, named: Named) -> Named:

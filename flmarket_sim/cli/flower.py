@@ -109,6 +109,7 @@ def join(
     ] = None,
 ) -> None:
     """Take part in a market as one owner, until Ctrl-C."""
+    from flmarket_sim.flower.client import try_out
     from flmarket_sim.flower.fleet import Link
     from flmarket_sim.flower.resident_node import read_certificates, read_keys, stay
     from flmarket_sim.plugins.plugin_files import attribute_of
@@ -120,6 +121,7 @@ def join(
             raise InputError(f"--set {setting!r} must be KEY=VALUE")
         table[name] = value
     loaded = attribute_of(client, "the client's app")
+    try_out(loaded, table)
     link = Link(superlink, read_certificates(root_certificates), read_keys(key))
     print_note(f"Taking part at {superlink} until Ctrl-C")
     stay(link, loaded, table, threading.Event())

@@ -204,8 +204,11 @@ def _refuse_another_market(scenario: Scenario, out: Path, folder: Path, stored: 
     a new market does not begin with the ledgers of an older one."""
     begun = bool(_outcome(out))
     if stored.exists():
-        earlier = Scenario(**json.loads(stored.read_text(encoding="utf-8")))
-        if earlier.digest() != scenario.digest():
+        try:
+            earlier = Scenario(**json.loads(stored.read_text(encoding="utf-8"))).digest()
+        except ValueError:
+            earlier = ""  # of another version, or not whole
+        if earlier != scenario.digest():
             where = f"{out} and {folder} hold" if begun else f"{folder} holds"
             raise InputError(
                 f"{where} a market of another scenario, seed or setting; repeat those to go on "

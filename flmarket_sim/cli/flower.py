@@ -78,7 +78,11 @@ def run(
         with progress(loaded.name) as report:
             finished = run_locally(loaded, folder, report, processes)
     except KeyboardInterrupt:
-        again = shlex.join(["flmarket", "flower", "run", str(scenario), "--out", str(folder)])
+        options = [word for one in overrides or () for word in ("--set", one)]
+        options += [] if seed is None else ["--seed", str(seed)]
+        options += [] if processes is None else ["--processes", str(processes)]
+        words = ["flmarket", "flower", "run", str(scenario), *options, "--out", str(folder)]
+        again = shlex.join(words)
         raise Interrupted(
             f"interrupted; the log up to here is readable in {folder}, and `{again}` goes on"
         ) from None
@@ -105,7 +109,9 @@ def join(
     ] = None,
 ) -> None:
     """Take part in a market as one owner, until Ctrl-C."""
-    from flmarket_sim.flower.resident_node import Link, read_certificates, read_keys, stay
+    from flmarket_sim.flower.client import try_out
+    from flmarket_sim.flower.fleet import Link
+    from flmarket_sim.flower.resident_node import read_certificates, read_keys, stay
     from flmarket_sim.plugins.plugin_files import attribute_of
 
     table: dict[str, Any] = {}
@@ -115,6 +121,7 @@ def join(
             raise InputError(f"--set {setting!r} must be KEY=VALUE")
         table[name] = value
     loaded = attribute_of(client, "the client's app")
+    try_out(loaded, table)
     link = Link(superlink, read_certificates(root_certificates), read_keys(key))
     print_note(f"Taking part at {superlink} until Ctrl-C")
     stay(link, loaded, table, threading.Event())

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from flmarket_sim.errors import FlmarketError
+from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.flower.client_market import ClientMarket
-from flmarket_sim.flower.library import flower
+from flmarket_sim.flower.library import flower, say
 from flmarket_sim.flower.messages import (
     RECORD,
     BidReply,
@@ -38,7 +37,29 @@ def client_app(owner: MakesOwner) -> Any:
             markets[context.node_id] = ClientMarket(owner(context))
         return markets[context.node_id]
 
-    return market_app(market)
+    app = market_app(market)
+    app.makes_owner = owner  # for `try_out`
+    return app
+
+
+def try_out(app: Any, settings: Mapping[str, Any]) -> None:
+    """Makes the owner behind an app of `client_app` once, with the settings of a node, so that a
+    wrong setting or folder is found before anybody asks her anything."""
+    owner = getattr(app, "makes_owner", None)
+    if owner is None:
+        return
+    library = flower()
+    context = library.Context(
+        run_id=0, node_id=0, node_config=dict(settings), state=library.RecordDict(), run_config={}
+    )
+    try:
+        made = owner(context)
+    except FlmarketError:
+        raise
+    except Exception as error:  # her own code may fail in any way
+        what = f"without the setting {error}" if isinstance(error, KeyError) else f"{error!r}"
+        raise InputError(f"the client's app cannot make its owner: {what}; see --set") from None
+    ClientMarket(made).ledger.close()
 
 
 def market_app(market: Callable[[Any], ClientMarket]) -> Any:
@@ -70,7 +91,7 @@ def _answer(
         with one.lock, one.timed():
             reply = answer(one, kind.of(plain))
     except FlmarketError as error:
-        print(f"flmarket: {kind.type} is refused: {error}", file=sys.stderr, flush=True)
+        say(f"{kind.type} is refused: {error}")
         if refusal is None:
             raise
         reply = refusal

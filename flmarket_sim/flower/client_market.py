@@ -81,7 +81,7 @@ class ClientMarket:
         key, text = _key(request), _digest(request)
         if (known := self.ledger.reply(key, request.type, text)) is not None:
             return BidReply.of(known)
-        self.owner.perturbation(request.terms)  # refuses terms under which she could not sell
+        self.owner.check(request.terms)
         away = self.chance is not None and self.chance.away(key)
         left = self.ledger.remaining()
         columns = None if away else self.owner.report(request.terms, left)
@@ -164,8 +164,9 @@ class ClientMarket:
         return reply
 
     def settle(self, request: Settlement) -> Receipt:
-        """Books the last payments of a run."""
+        """Books the last payments of a run, which is over."""
         self._book(request)
+        self.ledger.release_all(request.run)
         return Receipt()
 
     def _deliver(self, request: SaleRequest) -> tuple[SaleReply, dict[str, Any]]:

@@ -16,7 +16,8 @@ from typing import Any
 
 from flmarket_sim.flower.client import market_app
 from flmarket_sim.flower.client_market import ClientMarket
-from flmarket_sim.flower.resident_node import Link, stay
+from flmarket_sim.flower.fleet import Link
+from flmarket_sim.flower.resident_node import stay
 from flmarket_sim.flower.simulated_owners import NUMBER, SimulatedOwners
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.storage.atomic_files import write_text

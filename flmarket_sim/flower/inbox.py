@@ -5,8 +5,9 @@ moments at which they came, and ends of waiting. All that is on disk before anyt
 it. So a server that was killed computes the round again from its inbox, to the same events, and
 then goes on waiting; nothing is lost, and nothing happens twice.
 
-An entry is one line: a CRC-32, and JSON in which bytes are hexadecimal. The first entry names the
-round. The inbox ends before the first line that is not whole, which only a kill can leave.
+An entry is one line: a CRC-32, and JSON in which bytes are hexadecimal, in a table of their own. A
+ConfigRecord has no tables, so no client can write one. The first entry names the round. The inbox
+ends before the first line that is not whole, which only a kill can leave.
 """
 
 from __future__ import annotations
@@ -75,9 +76,19 @@ def _read(path: Path) -> list[Entry]:
         check, _, text = line.partition(b" ")
         if check != f"{zlib.crc32(text):08x}".encode() or not text:
             break
-        entries.append(json.loads(text, object_hook=_bytes))
+        entries.append(_entry(json.loads(text)))
     return entries
 
 
-def _bytes(table: dict[str, Any]) -> Any:
-    return bytes.fromhex(table["hex"]) if table.keys() == {"hex"} else table
+def _entry(stored: Entry) -> Entry:
+    """An entry as it was before it was written. Only values of its record `plain` may be bytes."""
+    if "plain" in stored:
+        stored["plain"] = {key: _value(value) for key, value in stored["plain"].items()}
+    return stored
+
+
+def _value(stored: Any) -> Any:
+    """A value of a ConfigRecord: a number, a text, bytes, or a list of one kind."""
+    if isinstance(stored, list):
+        return [_value(one) for one in stored]
+    return bytes.fromhex(stored["hex"]) if isinstance(stored, dict) else stored

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import warnings
 from importlib import import_module
 from typing import Any
@@ -46,3 +47,8 @@ def quieten() -> None:
 def environment(**settings: str) -> dict[str, str]:
     """The environment for a process of Flower: no telemetry, one thread for arithmetic."""
     return {**os.environ, **SETTINGS, "OMP_NUM_THREADS": "1", **settings}
+
+
+def say(words: str) -> None:
+    """Tells who started this process something, on her own screen."""
+    print(f"flmarket: {words}", file=sys.stderr, flush=True)

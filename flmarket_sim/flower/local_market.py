@@ -11,12 +11,14 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.eventlog.run import Run
 from flmarket_sim.eventlog.run_info import read_info
 from flmarket_sim.flower.library import environment, flower
+from flmarket_sim.flower.lifeline import Lifeline
+from flmarket_sim.flower.own_ledger import FILE
 from flmarket_sim.flower.project import SCENARIO, drawn_project
 from flmarket_sim.market.checkpoint import read_checkpoint
 from flmarket_sim.market.simulation import Progress
@@ -29,6 +31,12 @@ SILENCE = 20.0  # seconds without news, after which the SuperLink is asked about
 LONG_SILENCE = 120.0  # the same for a run whose server has begun
 ENDING = 20.0  # seconds for a process to end by itself
 CONNECTION = "here"
+# Ctrl-C reaches the process that waits for the market, and that one ends the others in order.
+OWN_GROUP: dict[str, Any] = (
+    {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
+    if os.name == "nt"
+    else {"start_new_session": True}
+)
 
 
 class LocalMarket:
@@ -53,12 +61,17 @@ class LocalMarket:
         self.environment = environment(FLWR_HOME=str(home.resolve()), PATH=programs)
         self.environment["FLWR_SUPEREXEC_TASK_POLL_INTERVAL"] = "0.2"
         self._running = ExitStack()
+        self._inputs: list[IO[bytes]] = []
+        self.lifeline = Lifeline()
 
     def __enter__(self) -> LocalMarket:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._running.close()
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        """Ends the servers, then the owners all at once, then the SuperLink."""
+        with self._running:
+            self._running.callback(_close, self._inputs)
+            self._running.callback(self.lifeline.close, ENDING if error is None else 0.0)
 
     def start(
         self, name: str, command: Sequence[str], patience: float = 0.0
@@ -74,7 +87,10 @@ class LocalMarket:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=self.environment,
+                **OWN_GROUP,
             )
+        assert process.stdin is not None
+        self._inputs.append(process.stdin)
         self._running.callback(_end, process, patience)
         return process
 
@@ -154,8 +170,8 @@ def run_locally(
         raise InputError(f"{out} holds a finished run; name another directory")
     folder = out.with_name(f"{out.name}-clients")
     project = folder / "project"
-    if not project.exists():
-        drawn_project(project, scenario)
+    _refuse_another_market(scenario, out, folder, project / SCENARIO)
+    drawn_project(project, scenario)
     count = processes or max(1, os.cpu_count() or 1)
     with LocalMarket(folder) as market:
         market.start_link()
@@ -174,10 +190,37 @@ def run_locally(
                 patience=ENDING,
             )
         number = market.run(
-            project, out=str(out.resolve()), scenario=str((project / SCENARIO).resolve())
+            project,
+            out=str(out.resolve()),
+            scenario=str((project / SCENARIO).resolve()),
+            lifeline=market.lifeline.address,
         )
         follow(market, number, out, len(scenario.resolved_buyers()) * scenario.rounds, progress)
     return Run(out)
+
+
+def _refuse_another_market(scenario: Scenario, out: Path, folder: Path, stored: Path) -> None:
+    """Refuses directories in which another market has begun. Her ledger is an owner's memory, so
+    a new market does not begin with the ledgers of an older one."""
+    begun = bool(_outcome(out))
+    if stored.exists():
+        try:
+            earlier = Scenario(**json.loads(stored.read_text(encoding="utf-8"))).digest()
+        except ValueError:
+            earlier = ""  # of another version, or not whole
+        if earlier != scenario.digest():
+            where = f"{out} and {folder} hold" if begun else f"{folder} holds"
+            raise InputError(
+                f"{where} a market of another scenario, seed or setting; repeat those to go on "
+                "with it, or name another --out"
+            )
+    elif begun:
+        raise InputError(f"{out} holds a run whose clients were not here; name another --out")
+    if not begun and any(folder.glob(f"*/{FILE}")):
+        raise InputError(
+            f"{folder} has the owners' ledgers of a run that is not in {out} any more; delete "
+            f"{folder} as well, or name another --out"
+        )
 
 
 def follow(
@@ -235,10 +278,15 @@ def _answers(host: str, port: int) -> bool:
         return one.connect_ex((host, port)) == 0
 
 
+def _close(inputs: list[IO[bytes]]) -> None:
+    """Ends the inputs of processes: a hint to end, which the owners' processes take."""
+    for one in inputs:
+        with suppress(OSError):
+            one.close()
+
+
 def _end(process: subprocess.Popen[bytes], patience: float) -> None:
-    """Ends a process: by the end of its input, or by being asked, or at once."""
-    if process.stdin is not None:
-        process.stdin.close()
+    """Ends a process whose input has ended: by itself, or by being asked, or at once."""
     for ask, seconds in ((None, patience), (process.terminate, ENDING), (process.kill, None)):
         if ask is not None and process.poll() is None:
             ask()

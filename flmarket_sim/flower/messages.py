@@ -22,7 +22,9 @@ import numpy as np
 import pydantic
 from numpy.typing import NDArray
 
+from flmarket_sim.aggregation.rule import LARGEST as LARGEST_VALUE
 from flmarket_sim.errors import FlmarketError, shortened
+from flmarket_sim.scenario.model import LARGEST, SMALLEST
 
 Floats = NDArray[np.float64]
 RECORD = "flmarket"  # the key of the ConfigRecord
@@ -145,6 +147,21 @@ class BidReply(Wire):
     values: list[Number] | None = None
     privacy_budget: Annotated[float, pydantic.Field(gt=0)] | None = None
     data_size: Annotated[int, pydantic.Field(ge=1, lt=2**62)] | None = None
+
+    def is_valuation(self, levels: int) -> bool:
+        """Whether it states values at so many levels that do not fall, in numbers with which an
+        auction can reckon."""
+        values, budget, size = self.values, self.privacy_budget, self.data_size
+        return (
+            values is not None
+            and len(values) == levels
+            and values == sorted(values)
+            and values[-1] <= LARGEST_VALUE
+            and budget is not None
+            and SMALLEST <= budget <= LARGEST
+            and size is not None
+            and size <= LARGEST
+        )
 
 
 class OfferRequest(Asking):

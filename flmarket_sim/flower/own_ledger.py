@@ -20,10 +20,11 @@ from flmarket_sim.market.ledger import WITHIN
 
 FILE = "ledger.sqlite"
 PATIENCE = 60.0  # seconds to wait for another process of the same owner
+OPEN = 3600.0  # seconds after which a promise that no server has called in counts no longer
 TABLES = """
 CREATE TABLE IF NOT EXISTS sales (
     run TEXT, buyer INTEGER, round INTEGER, privacy_loss REAL, delta REAL, payment REAL,
-    sold INTEGER, PRIMARY KEY (run, buyer, round));
+    sold INTEGER, time REAL, PRIMARY KEY (run, buyer, round));
 CREATE TABLE IF NOT EXISTS earnings (
     run TEXT, buyer INTEGER, round INTEGER, amount REAL, PRIMARY KEY (run, buyer, round));
 CREATE TABLE IF NOT EXISTS replies (
@@ -72,6 +73,9 @@ class OwnLedger:
             with self._whole():
                 for statement in TABLES.split(";"):
                     self._connection.execute(statement)
+                names = {row[1] for row in self._connection.execute("PRAGMA table_info(sales)")}
+                if "time" not in names:  # a ledger of an older version
+                    self._connection.execute("ALTER TABLE sales ADD COLUMN time REAL DEFAULT 0")
         except (OSError, sqlite3.Error) as error:
             raise InputError(f"the ledger {self.path} cannot be used: {error}") from None
 
@@ -98,11 +102,19 @@ class OwnLedger:
         return Totals(sold[0], sold[1], sold[2], earned)
 
     def remaining(self) -> float:
-        """The privacy loss that she may still promise; promises count as if they were kept."""
+        """The privacy loss that she may still promise; promises count as if they were kept, for an
+        hour. So a server that never buys takes her budget from others for an hour at most."""
         if self.lifetime_budget is None:
             return float("inf")
-        (promised,) = self._one("SELECT TOTAL(privacy_loss) FROM sales")
-        return max(self.lifetime_budget - float(promised), 0.0)
+        return max(self.lifetime_budget - self._promised(), 0.0)
+
+    def _promised(self) -> float:
+        """What is sold, and what is promised and still open."""
+        (promised,) = self._one(
+            "SELECT TOTAL(privacy_loss) FROM sales WHERE sold = 1 OR time > ?",
+            (time.time() - OPEN,),
+        )
+        return float(promised)
 
     def reserve(self, key: Key, privacy_loss: float, payment: float, delta: float) -> bool:
         """Promises a sale in a round; False if it does not fit into the lifetime budget.
@@ -113,22 +125,28 @@ class OwnLedger:
             if self._one("SELECT COUNT(*) FROM sales WHERE sold = 1 AND " + ROUND, key)[0]:
                 return False
             self._connection.execute("DELETE FROM sales WHERE " + ROUND, key)
-            (promised,) = self._one("SELECT TOTAL(privacy_loss) FROM sales")
-            if (
-                self.lifetime_budget is not None
-                and promised + privacy_loss > self.lifetime_budget * WITHIN
-            ):
+            if not self._fits(privacy_loss):
                 return False
             self._connection.execute(
-                "INSERT INTO sales VALUES (?, ?, ?, ?, ?, ?, 0)",
-                (*key, privacy_loss, delta, payment),
+                "INSERT INTO sales VALUES (?, ?, ?, ?, ?, ?, 0, ?)",
+                (*key, privacy_loss, delta, payment, time.time()),
             )
         return True
+
+    def _fits(self, privacy_loss: float) -> bool:
+        """Whether a loss fits into the lifetime budget beside all that is sold and promised."""
+        budget = self.lifetime_budget
+        return budget is None or self._promised() + privacy_loss <= budget * WITHIN
 
     def release(self, key: Key) -> None:
         """Cancels a promise that was not kept."""
         with self._whole():
             self._connection.execute("DELETE FROM sales WHERE sold = 0 AND " + ROUND, key)
+
+    def release_all(self, run: str) -> None:
+        """Cancels all promises of a run that were not kept: the run is over."""
+        with self._whole():
+            self._connection.execute("DELETE FROM sales WHERE sold = 0 AND run = ?", (run,))
 
     def sell(self, key: Key, type: str, request: str, reply: dict[str, Any]) -> None:
         """Books a promise as sold, with the reply that has the gradient: both or neither.
@@ -136,11 +154,13 @@ class OwnLedger:
         After this call, and only then, the reply may leave.
         """
         with self._whole():
-            changed = self._connection.execute(
-                "UPDATE sales SET sold = 1 WHERE sold = 0 AND " + ROUND, key
-            ).rowcount
-            if changed != 1:
+            promise = self._one("SELECT privacy_loss FROM sales WHERE sold = 0 AND " + ROUND, key)
+            if promise is None:
                 raise FlmarketError(f"{self.path} has no promise for round {key.round}")
+            self._connection.execute("UPDATE sales SET time = 0 WHERE " + ROUND, key)
+            if not self._fits(promise[0]):  # it ran out, and others have taken its place
+                raise FlmarketError(f"the promise for round {key.round} has run out")
+            self._connection.execute("UPDATE sales SET sold = 1 WHERE " + ROUND, key)
             self._keep(key, type, request, reply)
 
     def earn(self, key: Key, amount: float) -> bool:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from flmarket_sim import auctions
 from flmarket_sim.auctions.auction import Offer, SellsInTurn
 from flmarket_sim.errors import InputError, plugin_errors
+from flmarket_sim.flower.library import say
 from flmarket_sim.flower.messages import MessageError, Named, Terms
 from flmarket_sim.learning.buyer_model import BuyerModel, build_model
 from flmarket_sim.learning.dataset import Dataset
@@ -43,6 +44,8 @@ class Owner:
     name             how the broker calls her
     x, y             her records: features (n, features), and class numbers (n,)
     folder           a folder of hers, for her ledger; nobody else writes there
+    classes          how many classes her class numbers are of, which everybody may know: she bids
+                     only where the buyer's model has as many. None: she does not say
     model            a class of torch.nn.Module, built as Class(features, classes, **options), where
                      the buyer's model is not one of this package
     family, rate     her valuation: what a privacy loss on her records is worth to her
@@ -57,6 +60,7 @@ class Owner:
     x: ArrayLike
     y: ArrayLike
     folder: str | Path
+    classes: int | None = None
     model: type | None = None
     family: str = "linear"
     rate: float = 1.0
@@ -81,11 +85,28 @@ class Owner:
         for what, number in positive.items():
             if not (math.isfinite(number) and number > 0):
                 raise InputError(f"{what} of owner {self.name!r} must be above 0, not {number}")
-        if len(np.shape(self.y)) != 1 or not len(np.asarray(self.y)):
-            raise InputError(f"owner {self.name!r} needs records: y must have shape (records,)")
+        self._check_records()
         columns = family_codes(np.array([self.family])), self.rate, self.privacy_budget, self.size
         types = OwnerTypes(columns[0], *(np.array([float(value)]) for value in columns[1:]))
         object.__setattr__(self, "types", types)
+
+    def _check_records(self) -> None:
+        """What is wrong with her records is found here, where no server can see it."""
+        who = f"owner {self.name!r}"
+        if len(np.shape(self.y)) != 1 or not len(np.asarray(self.y)):
+            raise InputError(f"{who} needs records: y must have shape (records,)")
+        try:
+            x, y = np.asarray(self.x, np.float32), np.asarray(self.y)
+            with np.errstate(invalid="ignore"):
+                whole = y.astype(np.int64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"x and y of {who} must be arrays of numbers: {error}") from None
+        if x.ndim != 2 or len(x) != len(y):
+            raise InputError(f"x of {who} must have shape ({len(y)}, features), not {x.shape}")
+        end = math.inf if self.classes is None else self.classes
+        if (whole != y).any() or whole.min() < 0 or whole.max() >= end:
+            among = "0, 1, 2, ..." if self.classes is None else f"0 to {self.classes - 1}"
+            raise InputError(f"class numbers in y of {who} must be among {among}")
 
     @property
     def size(self) -> int:
@@ -131,49 +152,77 @@ class Owner:
         """Where her randomness comes from: the operating system, unless she is drawn herself."""
         return Streams(secrets.randbits(63) if self.seed is None else self.seed)
 
+    def check(self, terms: Terms) -> None:
+        """Refuses terms under which she could not sell, by what she tells everybody alone: it does
+        not look at her records."""
+        self.perturbation(terms)
+        if not terms.classes:  # a market without learning
+            return
+        features = np.shape(self.x)[1]
+        if terms.features != features:
+            raise InputError(
+                f"the buyer's model takes {terms.features} features, and the records of owner "
+                f"{self.name!r} have {features}"
+            )
+        if self.classes not in (None, terms.classes):
+            raise InputError(
+                f"the buyer's model has {terms.classes} classes, and the records of owner "
+                f"{self.name!r} are of {self.classes}"
+            )
+
     def update(
         self, terms: Terms, parameters: Floats, records: int, streams: Streams, key: tuple[int, int]
     ) -> Floats:
         """(1, D) what her model gives at these parameters on so many of her records, in the round
-        `key` = (round, buyer). It must not leave her: see `perturbed`."""
+        `key` = (round, buyer). It must not leave her: see `perturbed`.
+
+        Not a number stands for the work of a model that fails. Whether it fails may depend on her
+        records, so nobody else may learn of it; she does.
+        """
         number = np.array([self.number or 0])
         offered, sold = np.array([self.size]), np.array([records])
-        model = self._model(terms, len(parameters))
-        return owner_updates(
-            model,
-            Learning(**terms.learning),
-            parameters,
-            self._data(terms),
-            np.arange(self.size)[sold_part(offered, sold, streams, number, key)],
-            sold,
-            streams,
-            number,
-            *key,
-        )
+        model, learning = self._model(terms, len(parameters)), Learning(**terms.learning)
+        try:
+            return owner_updates(
+                model,
+                learning,
+                parameters,
+                self._data(terms),
+                np.arange(self.size)[sold_part(offered, sold, streams, number, key)],
+                sold,
+                streams,
+                number,
+                *key,
+            )
+        except Exception as error:  # her own model may fail in any way
+            say(f"{self.name}'s model failed, and zeros are sold in its place: {error!r}")
+            return np.full((1, len(parameters)), np.nan)
 
     def perturbed(
         self, terms: Terms, raw: Floats, loss: float, streams: Streams, key: tuple[int, int]
     ) -> tuple[Floats, Release]:
-        """(D,) the gradient `raw` (1, D) as it leaves her, and how. `raw` is overwritten."""
+        """(D,) the gradient `raw` (1, D) as it leaves her, and how. `raw` is overwritten.
+
+        Zeros leave in the place of a gradient that cannot be perturbed, so nobody sees which it is.
+        """
         perturbation = self.perturbation(terms)
         noise = create_noise(self.noise, perturbation, terms.clip, streams)
-        release = Release(raw, [loss], perturbation, terms.clip, noise)
-        return release.leave(0, self.number or 0, *key), release
+
+        def left(gradient: Floats) -> tuple[Floats, Release]:
+            release = Release(gradient, [loss], perturbation, terms.clip, noise)
+            return release.leave(0, self.number or 0, *key), release
+
+        try:
+            return left(raw)
+        except Exception as error:
+            say(f"zeros are sold in the place of {self.name}'s gradient: {error!r}")
+            return left(np.full(raw.shape, np.nan))
 
     def _data(self, terms: Terms) -> Dataset:
-        x = np.asarray(self.x, np.float32)
-        y = np.asarray(self.y, np.int64)
-        if x.shape != (self.size, terms.features):
-            raise InputError(
-                f"the buyer's model takes {terms.features} features, and the records of owner "
-                f"{self.name!r} have shape {x.shape}"
-            )
-        if y.min() < 0 or y.max() >= terms.classes:
-            raise InputError(
-                f"owner {self.name!r} has class numbers outside 0 to {terms.classes - 1}"
-            )
-        names = tuple(str(number) for number in range(terms.classes))
-        return Dataset(x, y, x[:0], y[:0], names)
+        x, y = np.asarray(self.x, np.float32), np.asarray(self.y, np.int64)
+        if y.max() >= terms.classes:
+            raise InputError(f"class number {y.max()} is not one of the buyer's {terms.classes}")
+        return Dataset(x, y, x[:0], y[:0], tuple(map(str, range(terms.classes))))
 
     def _model(self, terms: Terms, dimension: int) -> BuyerModel:
         model: BuyerModel

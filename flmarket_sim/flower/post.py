@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ Reply = TypeVar("Reply", bound=Wire)
 CLIENTS = "clients.json"
 GREETING = 5.0  # seconds for clients to say who they are at the end of a run
 LOOK_AROUND = 1.0  # seconds between looks at who is connected
+AGAIN = 10.0  # seconds after which a node is greeted again whom nobody knows
 SHORTEST, LONGEST = 0.02, 0.25  # seconds between looks into the letter box
 GONE = (5,)  # error codes of Flower: the node of the receiver is not there any more
 LASTING = 86_400.0  # seconds that a request may stay unanswered in Flower
@@ -80,7 +82,8 @@ class Post:
             json.loads(self._path.read_text(encoding="utf-8")) if self._path.exists() else {}
         )
         self._nodes: dict[int, int] = {}  # node of each owner who is connected
-        self._greeted: set[int] = set()
+        self._greeted: dict[int, float] = {}  # nodes, and when they are greeted again
+        self._told: set[tuple[int, str]] = set()
         self._hellos: dict[str, int] = {}
         self._sent: dict[str, Sent] = {}
         self._looked = self._last = 0.0
@@ -221,8 +224,9 @@ class Post:
         self._looked = time.monotonic()
         self._nodes = {owner: node for owner, node in self._nodes.items() if node in online}
         self._hellos = {name: node for name, node in self._hellos.items() if node in online}
-        fresh = sorted(online - self._greeted)
-        self._greeted = (self._greeted & online) | set(fresh)
+        self._greeted = {node: due for node, due in self._greeted.items() if node in online}
+        fresh = [node for node in sorted(online) if self._greeted.get(node, 0.0) <= self._looked]
+        self._greeted |= dict.fromkeys(fresh, math.inf)
         hellos = [self._message(node, Hello(run=self.run), "") for node in fresh]
         if hellos:
             pushed = zip(self._flower(self.grid.push_messages, hellos), fresh, strict=True)
@@ -268,23 +272,41 @@ class Post:
         return entries
 
     def _welcome(self, node: int, message: Any) -> None:
-        """Notes who is at a node. Her earlier node, if there was one, counts no longer."""
-        if not message.has_content():
-            return
+        """Notes who is at a node. A name belongs to one node at a time, which was there first."""
         try:
-            owner = Present.of(_plain(message))
+            owner = Present.of(_plain(message)) if message.has_content() else None
         except MessageError:
+            owner = None
+        if owner is None:
+            self._refuse(node, "does not say who it is; its own output has the reason")
             return
+        number = self._number(owner)
+        if number is None:
+            self._refuse(node, f"is {owner.name!r}, for whom the market has no place")
+        elif self._nodes.get(number, node) != node:
+            self._refuse(node, f"says that it is {owner.name!r}, who is at another node")
+        else:
+            self._nodes[number] = node
+
+    def _number(self, owner: Present) -> int | None:
+        """The number that an owner has, or gets; None if there is no place for her."""
         number = self._numbers.get(owner.name)
         if number is None:
             taken = set(self._numbers.values())
             free = [owner.number] if owner.number is not None else range(self.owners)
             number = next((one for one in free if one not in taken and one < self.owners), None)
-            if number is None:
-                return  # the market has no place for her
-            self._numbers[owner.name] = number
-            write_text(self._path, json.dumps(self._numbers, indent=2, ensure_ascii=False) + "\n")
-        self._nodes[number] = node
+            if number is not None:
+                self._numbers[owner.name] = number
+                text = json.dumps(self._numbers, indent=2, ensure_ascii=False) + "\n"
+                write_text(self._path, text)
+        return number
+
+    def _refuse(self, node: int, why: str) -> None:
+        """Says once why a node takes no part; it is greeted again later."""
+        self._greeted[node] = time.monotonic() + AGAIN
+        if (node, why) not in self._told:
+            self._told.add((node, why))
+            print(f"flmarket: node {node} {why}", flush=True)
 
     def _entry(self, sent: Sent, message: Any, waiting: Mapping[int, Wire]) -> Entry | None:
         """What the inbox gets of a message; None if it changes nothing."""

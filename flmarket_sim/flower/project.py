@@ -62,8 +62,9 @@ def drawn_project(folder: Path, scenario: Scenario) -> None:
     source = files("flmarket_sim.flower") / "project_files" / "pyproject.toml.txt"
     pyproject = source.read_text(encoding="utf-8").replace("PROJECT_NAME", "first-try")
     inner = folder / PACKAGE
-    inner.mkdir(parents=True)
-    write_text(folder / "pyproject.toml", pyproject.replace("drawn = false", "drawn = true"))
+    inner.mkdir(parents=True, exist_ok=True)
+    drawn = 'drawn = true\nlifeline = ""'
+    write_text(folder / "pyproject.toml", pyproject.replace("drawn = false", drawn))
     write_text(inner / "__init__.py", "")
     write_text(inner / "server.py", DRAWN_SERVER)
     write_text(inner / "client.py", DRAWN_CLIENT)

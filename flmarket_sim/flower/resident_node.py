@@ -7,28 +7,21 @@ and runs the code on its own disk whatever a run brings along.
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from flmarket_sim.errors import InputError
-from flmarket_sim.flower.library import flower
+from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.flower.fleet import Fleet, Link, LostError, connected
+from flmarket_sim.flower.library import flower, say
 
 SHORTEST, LONGEST = 0.1, 1.0  # seconds between looks for messages
 GROWTH = 1.3
+QUIET, IDLE = 120.0, 5.0  # after so many seconds without a message, so many between looks
 PATIENCE = 10.0  # times what a look takes: a SuperLink with much to do is asked less often
-
-
-class Link(NamedTuple):
-    """How to reach a SuperLink: its address, and how to know it. Without `certificates` the
-    connection is not encrypted. `keys` are the node's own, for a SuperLink that knows its nodes."""
-
-    address: str
-    certificates: bytes | None = None
-    keys: tuple[Any, Any] | None = None
+FIRST, LAST = 1.0, 30.0  # seconds between attempts to connect again
 
 
 def stay(
@@ -36,53 +29,69 @@ def stay(
 ) -> None:
     """Answers messages until `stop`. `settings` are the node_config of its contexts.
 
-    A SuperLink that cannot be reached for `patience` seconds at the beginning ends the process.
+    A SuperLink that cannot be reached for `patience` seconds at the beginning is an error. One that
+    is lost later, or does not know its nodes after a restart, is connected to again.
     """
-    connect = flower("flwr.supernode.fleet_http_connection").http_request_response
-    with connect(
-        link.address, link.certificates is None, link.certificates, link.keys, None, patience
-    ) as connection:
-        node, pause = _Node(connection, app, settings), SHORTEST
-        while not stop.is_set():
-            began = time.monotonic()
-            if node.answer_one():
-                pause = SHORTEST
-            else:
-                stop.wait(max(pause, PATIENCE * (time.monotonic() - began)))
-                pause = min(GROWTH * pause, LONGEST)
+    began, known, wait, told = time.monotonic(), False, FIRST, ""
+    while not stop.is_set():
+        try:
+            with connected(link, stop) as fleet:
+                if known:
+                    say(f"the connection to {link.address} is there again")
+                known, wait, told = True, FIRST, ""
+                _answer_messages(_Node(fleet, app, settings), stop)
+        except LostError as error:
+            if not known and time.monotonic() - began > patience:
+                raise FlmarketError(f"{link.address}: {error}") from None
+            if str(error) != told and not stop.is_set():
+                say(f"{link.address}: {error}; it is tried again until that changes")
+            told = str(error)
+            stop.wait(wait)
+            wait = min(2 * wait, LAST)
+
+
+def _answer_messages(node: _Node, stop: threading.Event) -> None:
+    """Answers messages until `stop`, or until the connection is lost."""
+    pause, heard = SHORTEST, time.monotonic()
+    while not stop.is_set():
+        began = time.monotonic()
+        if node.answer_one():
+            pause, heard = SHORTEST, time.monotonic()
+        else:
+            stop.wait(max(pause, PATIENCE * (time.monotonic() - began)))
+            longest = LONGEST if time.monotonic() - heard < QUIET else IDLE
+            pause = min(GROWTH * pause, longest)
 
 
 class _Node:
     """One connection to a SuperLink, and the app behind it."""
 
-    def __init__(self, connection: Any, app: Any, settings: Mapping[str, Any]) -> None:
-        self.node_id, self.receive, self.send, _, _, self.pull, self.push, self.confirm = connection
-        self.app, self.settings = app, dict(settings)
+    def __init__(self, fleet: Fleet, app: Any, settings: Mapping[str, Any]) -> None:
+        self.fleet, self.app, self.settings = fleet, app, dict(settings)
         self.objects = flower("flwr.supercore.inflatable.inflatable_object")
         self.transfer = flower("flwr.supercore.inflatable.inflatable_utils")
-        self.failures = (
-            flower("httpx").HTTPError,
-            flower("flwr.supercore.run").RunNotRunningException,
-        )
 
     def answer_one(self) -> bool:
         """Answers a message if there is one. A message that is lost on the way is not answered."""
+        received = self.fleet.receive()
+        if received is None:
+            return False
         try:
-            received = self.receive()
-            if received is None:
-                return False
             self._answer(*received)
-        except self.failures as error:
-            print(f"flmarket: a message was lost: {error}", file=sys.stderr, flush=True)
+        except LostError:
+            raise
+        except Exception as error:  # what Flower raises where a message or its run is gone
+            say(f"a message was lost: {error}")
+            return False
         return True
 
     def _answer(self, head: Any, tree: Any) -> None:
         run, name = head.metadata.run_id, head.metadata.message_id
         parts = [part.object_id for part in self.objects.iterate_object_tree(tree)]
         contents = self.transfer.pull_objects(
-            parts, pull_object_fn=lambda part: self.pull(run, part)
+            parts, pull_object_fn=lambda part: self.fleet.pull(run, part)
         )
-        self.confirm(run, name)
+        self.fleet.confirm(run, name)
         message = self.transfer.inflate_object_from_contents(name, contents)
         message.metadata.__dict__["_message_id"] = name
         began = time.monotonic()
@@ -91,10 +100,10 @@ class _Node:
             reply.metadata.__dict__["_message_id"] = reply.object_id
             pieces = self.objects.get_all_nested_objects(reply)
             tree_of_reply = self.objects.get_object_tree(reply)
-            needed, session = self.send(reply, tree_of_reply, time.monotonic() - began)
+            needed, session = self.fleet.send(reply, tree_of_reply, time.monotonic() - began)
             self.transfer.push_objects(
                 pieces,
-                push_object_fn=lambda part, content: self.push(run, session, part, content),
+                push_object_fn=lambda part, content: self.fleet.push(run, session, part, content),
                 object_ids_to_push=needed,
             )
 
@@ -102,13 +111,13 @@ class _Node:
         """What the app says; an error of the app is the reply that Flower has for it."""
         app = flower()
         context = app.Context(
-            run_id=run, node_id=self.node_id, node_config=self.settings,
+            run_id=run, node_id=self.fleet.node_id, node_config=self.settings,
             state=app.RecordDict(), run_config={},
         )  # fmt: skip
         try:
             return self.app(message, context)
         except Exception as error:  # an owner's own code may fail in any way
-            print(f"flmarket: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            say(f"{type(error).__name__}: {error}")
             code = flower("flwr.common.constant").ErrorCode.CLIENT_APP_RAISED_EXCEPTION
             return app.Message(app.Error(code=code, reason=""), reply_to=message)
 

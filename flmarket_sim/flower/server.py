@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from flmarket_sim.errors import FlmarketError, InputError
 from flmarket_sim.eventlog.run import Run
 from flmarket_sim.flower.library import flower
+from flmarket_sim.flower.lifeline import held
 from flmarket_sim.flower.server_market import GATHER, Settings, serve
 from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.scenario.scenario_file import load_scenario
@@ -26,7 +28,10 @@ def server_app(scenario: str | Path) -> Any:
     @app.main()  # type: ignore[untyped-decorator]
     def main(grid: Any, context: Any) -> None:
         try:
-            finished = _held(scenario, grid, dict(context.run_config))
+            config = dict(context.run_config)
+            line = config.get("lifeline")
+            with held(str(line)) if line else nullcontext():
+                finished = _held(scenario, grid, config)
         except FlmarketError as error:
             print(f"flmarket: {error}", flush=True)
             raise

@@ -142,7 +142,7 @@ class ServerRound:
             owner, bid = arrival.owner, arrival.reply
             self.unpaid.pop(owner, None)
             values, budget, size = bid.values, bid.privacy_budget, bid.data_size
-            if values is None or budget is None or size is None or len(values) != levels:
+            if values is None or not bid.is_valuation(levels):
                 self._drop(DropoutStage.BID, arrival.time, owner)
                 return
             replies[owner] = bid

@@ -76,6 +76,7 @@ class SimulatedOwners:
             name=f"owner-{number}" if people.names is None else people.names[number],
             x=x,
             y=y,
+            classes=None if self.data is None else len(self.data.classes),
             folder=self.folder / f"owner-{number}",
             model=self._model(),
             family=str(family_names(people.family[[number]])[0]),

@@ -29,6 +29,23 @@ def test_wrong_input_is_one_paragraph_and_exit_2(arguments, words, tmp_path, mon
     assert "Traceback" not in told.err
 
 
+def test_join_says_at_once_that_a_setting_or_a_folder_is_wrong(tmp_path, monkeypatch):
+    called("flower", "new", str(tmp_path / "market"))
+    monkeypatch.chdir(tmp_path / "market")
+    monkeypatch.syspath_prepend(tmp_path / "market")
+    (tmp_path / "file").write_text("no folder")
+    join = ["flower", "join", "127.0.0.1:1", "private_market.client:app"]
+    wrong = {
+        "without the setting 'name'": [],
+        "could not convert string to float": ["name=ann", "rate=high"],
+        "cannot be used": ["name=ann", f"folder={tmp_path / 'file'}"],
+    }
+    for words, settings in wrong.items():
+        told = called(*join, *(word for one in settings for word in ("--set", one)))
+        assert told.code == 2 and words in told.err.replace("\n", " ")
+        assert "Taking part" not in told.err and "Traceback" not in told.err
+
+
 def test_flower_new_lists_its_files(tmp_path):
     told = called("flower", "new", str(tmp_path / "market"))
     assert told.code == 0

@@ -1,11 +1,14 @@
 """An owner's ledger keeps her privacy, whatever a server says."""
 
+import sqlite3
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.flower import own_ledger
 from flmarket_sim.flower.client_market import ClientMarket
 from flmarket_sim.flower.messages import (
     BidRequest,
@@ -203,3 +206,48 @@ def test_a_kill_between_promise_and_sale_gives_the_promise_back_in_the_next_roun
 def test_an_owner_who_is_none_is_refused(tmp_path, wrong):
     with pytest.raises(InputError):
         owner(tmp_path, **wrong)
+
+
+def test_a_promise_that_nobody_calls_in_ends(tmp_path, monkeypatch):
+    """A server that asks for promises and never buys takes the budget for an hour, not for life."""
+    now = 1e9
+    monkeypatch.setattr(own_ledger.time, "time", lambda: now)
+    ledger = OwnLedger(tmp_path, 2.0)
+    assert ledger.reserve(Key("idle", 0, 0), 2.0, 1.0, 0.0)
+    assert ledger.remaining() == 0.0 and not ledger.reserve(Key("r", 0, 0), 1.0, 1.0, 0.0)
+    now += own_ledger.OPEN + 1.0
+    assert ledger.remaining() == 2.0 and ledger.reserve(Key("r", 0, 0), 1.5, 1.0, 0.0)
+    with pytest.raises(FlmarketError, match="has run out"):
+        ledger.sell(Key("idle", 0, 0), "train.sell", "late", {})
+    ledger.sell(Key("r", 0, 0), "train.sell", "in time", {})
+    assert ledger.totals().privacy_sold == 1.5 and ledger.remaining() == 0.5
+
+
+def test_an_old_promise_that_still_fits_is_kept(tmp_path, monkeypatch):
+    now = 1e9
+    monkeypatch.setattr(own_ledger.time, "time", lambda: now)
+    ledger = OwnLedger(tmp_path, 2.0)
+    assert ledger.reserve(Key("slow", 0, 0), 2.0, 1.0, 0.0)
+    now += 10 * own_ledger.OPEN
+    ledger.sell(Key("slow", 0, 0), "train.sell", "late", {})
+    assert ledger.totals().privacy_sold == 2.0 and ledger.remaining() == 0.0
+
+
+def test_the_end_of_a_run_ends_its_promises(tmp_path):
+    market = ClientMarket(owner(tmp_path, lifetime_budget=2.0))
+    market.ledger.reserve(Key("r", 0, 3), 1.5, 1.0, 0.0)
+    market.ledger.reserve(Key("other", 0, 3), 0.25, 1.0, 0.0)
+    market.settle(Settlement(run="r"))
+    assert market.ledger.remaining() == 1.75
+
+
+def test_a_ledger_without_times_is_read(tmp_path):
+    ledger = OwnLedger(tmp_path, 2.0)
+    ledger.reserve(Key("r", 0, 0), 1.0, 1.0, 0.0)
+    ledger.sell(Key("r", 0, 0), "train.sell", "once", {})
+    ledger.close()
+    with sqlite3.connect(tmp_path / own_ledger.FILE) as older:
+        older.execute("ALTER TABLE sales DROP COLUMN time")
+    older.close()
+    again = OwnLedger(tmp_path, 2.0)
+    assert again.remaining() == 1.0 and again.reserve(Key("r", 0, 1), 1.0, 1.0, 0.0)

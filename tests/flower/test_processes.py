@@ -2,6 +2,7 @@
 
 import sys
 
+import numpy as np
 import psutil
 import pytest
 
@@ -46,6 +47,8 @@ def test_a_killed_client_costs_her_own_sale_only(tmp_path):
     paid = [row for row in real.events("payment").to_pylist() if row["sender"] == -1]
     lost = {key(row) for row in sales} - {key(row) for row in paid}
     assert lost == {key(row) for row in sales if (row["round"], row["receiver"]) == (FATAL, victim)}
+    models = [one.model(1).parameters for one in (real, simulated)]
+    np.testing.assert_allclose(*models, rtol=1e-5, atol=1e-6)
     first = [row for row in seen(real, "weight") if row[0] == "0"]
     assert first == [row for row in seen(simulated, "weight") if row[0] == "0"]
     silent = [(row["round"], row["sender"]) for row in real.events("dropout").to_pylist()]

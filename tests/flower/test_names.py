@@ -1,0 +1,66 @@
+"""Who is who: a name belongs to one node at a time, and nobody is left out without a word."""
+
+from flmarket_sim.flower import post
+from flmarket_sim.flower.client import content_of
+from flmarket_sim.flower.library import flower
+from flmarket_sim.flower.messages import Present
+from flmarket_sim.flower.server_market import Settings, serve
+from tests.flower.small_markets import grid_of, small
+
+MARKET = {"rounds": 2, "owners__count": 3, "market__bidders": 3}
+OTHER = 3  # a node
+
+
+def answering(grid, answer, node=OTHER):
+    """A Grid in which the greeting of one node is answered by `answer(message)`."""
+    honest = grid.app
+
+    def app(message, context):
+        if message.metadata.message_type == "query.hello" and context.node_id == node:
+            return answer(message) or honest(message, context)
+        return honest(message, context)
+
+    grid.app = app
+    return grid
+
+
+def saying(name):
+    return lambda message: flower().Message(content_of(Present(name=name)), reply_to=message)
+
+
+def test_a_name_belongs_to_the_node_that_is_there_first(tmp_path, capsys):
+    grid, _ = grid_of(small(**MARKET), tmp_path / "owners")
+    answering(grid, saying("owner-0"))
+    run = serve(small(**MARKET), tmp_path / "run", grid, Settings(drawn=True, clients=2))
+    said = capsys.readouterr().out
+    assert said.count("says that it is 'owner-0', who is at another node") == 1
+    assert [row["name"] for row in run.owners.to_pylist()] == ["owner-0", "owner-1", None]
+    asked = [node for node, kind in grid.sent if kind == "query.bid"]
+    assert set(asked) == {1, 2}
+
+
+def test_a_client_for_whom_there_is_no_place_is_named(tmp_path, capsys):
+    grid, _ = grid_of(small(**MARKET), tmp_path / "owners")
+    grid.settings[4] = {}
+    answering(grid, saying("zoe"), node=4)
+    serve(small(**MARKET), tmp_path / "run", grid, Settings(drawn=True))
+    assert "node 4 is 'zoe', for whom the market has no place" in capsys.readouterr().out
+
+
+def test_a_client_that_did_not_say_who_it_is_is_greeted_again(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(post, "AGAIN", 0.05)
+    monkeypatch.setattr(post, "LOOK_AROUND", 0.01)
+    grid, _ = grid_of(small(**MARKET), tmp_path / "owners")
+    greetings = []
+
+    def at_first_wrong(message):
+        greetings.append(message)
+        if len(greetings) == 1:
+            app = flower()
+            return app.Message(app.Error(code=2, reason=""), reply_to=message)
+
+    answering(grid, at_first_wrong)
+    run = serve(small(**MARKET), tmp_path / "run", grid, Settings(drawn=True, gather=30.0))
+    assert len(greetings) == 2
+    assert "node 3 does not say who it is" in capsys.readouterr().out
+    assert None not in [row["name"] for row in run.owners.to_pylist()]

@@ -1,0 +1,96 @@
+"""A resident node comes back after a SuperLink that was lost, and says so once."""
+
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from flmarket_sim.errors import FlmarketError
+from flmarket_sim.flower import fleet, resident_node
+from flmarket_sim.flower.fleet import Fleet, Link, LostError
+from flmarket_sim.flower.library import flower
+from flmarket_sim.flower.resident_node import stay
+
+
+class Lost:
+    """A connection that is lost at the second look for messages."""
+
+    node_id = 7
+
+    def __init__(self):
+        self.looks = 0
+
+    def receive(self):
+        self.looks += 1
+        if self.looks == 2:
+            raise LostError("the SuperLink does not know this node")
+
+
+def connecting(monkeypatch, outcomes, stop):
+    """`connected` with these outcomes, one after the other; then the end. Returns how often it was
+    called."""
+    calls = []
+
+    @contextmanager
+    def connected(link, ends):
+        calls.append(link)
+        if not outcomes:
+            stop.set()
+            yield Lost()
+            return
+        if isinstance(outcome := outcomes.pop(0), Exception):
+            raise outcome
+        yield outcome
+
+    monkeypatch.setattr(resident_node, "connected", connected)
+    monkeypatch.setattr(resident_node, "FIRST", 0.01)
+    return calls
+
+
+def test_a_node_connects_again_after_its_superlink_has_forgotten_it(monkeypatch, capsys):
+    stop, gone = threading.Event(), LostError("the SuperLink does not answer")
+    calls = connecting(monkeypatch, [Lost(), gone, gone, Lost()], stop)
+    stay(Link("here:1"), None, {}, stop)
+    said = capsys.readouterr().err.splitlines()
+    assert len(calls) == 5 and len(said) == 5  # what is the same again is not said again
+    assert [("there again" in line) for line in said] == [False, False, True, False, True]
+
+
+def test_a_superlink_that_never_was_there_ends_the_node(monkeypatch):
+    stop, gone = threading.Event(), LostError("the SuperLink does not answer")
+    connecting(monkeypatch, [gone] * 50, stop)
+    with pytest.raises(FlmarketError, match="here:1: the SuperLink does not answer"):
+        stay(Link("here:1"), None, {}, stop, patience=0.0)
+
+
+class Client:
+    """A SuperLink that answers each request with one of these codes, or not at all."""
+
+    def __init__(self, codes):
+        self.codes = list(codes)
+
+    def PullMessages(self, request):
+        httpx = flower("httpx")
+        if (code := self.codes.pop(0)) is None:
+            raise httpx.ConnectError("refused")
+        request = httpx.Request("POST", "http://here")
+        httpx.Response(code, request=request).raise_for_status()
+        return "an answer"
+
+
+def test_a_request_is_sent_again_only_where_that_helps(monkeypatch):
+    monkeypatch.setattr(fleet, "FIRST", 0.001)
+    stop = threading.Event()
+    again = Client([None, 503, 200])
+    assert Fleet(again, stop).call("PullMessages", None) == "an answer" and not again.codes
+    forgotten = Client([401, 200])
+    with pytest.raises(LostError, match="does not know this node"):
+        Fleet(forgotten, stop).call("PullMessages", None)
+    assert forgotten.codes == [200]
+    gone = Fleet(Client([404]), stop)
+    with pytest.raises(flower("httpx").HTTPStatusError):
+        gone.call("PullMessages", None)
+    assert not gone.lost
+    monkeypatch.setattr(fleet, "RETRY", -1.0)
+    with pytest.raises(LostError, match="does not answer"):
+        Fleet(Client([None, None]), stop).call("PullMessages", None)

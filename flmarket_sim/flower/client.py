@@ -58,7 +58,9 @@ def try_out(app: Any, settings: Mapping[str, Any]) -> None:
         raise
     except Exception as error:  # her own code may fail in any way
         what = f"without the setting {error}" if isinstance(error, KeyError) else f"{error!r}"
-        raise InputError(f"the client's app cannot make its owner: {what}; see --set") from None
+        raise InputError(
+            f"the client's app cannot make its owner: {what}; see `override`"
+        ) from None
     ClientMarket(made).ledger.close()
 
 

@@ -212,14 +212,14 @@ def _refuse_another_market(scenario: Scenario, out: Path, folder: Path, stored: 
             where = f"{out} and {folder} hold" if begun else f"{folder} holds"
             raise InputError(
                 f"{where} a market of another scenario, seed or setting; repeat those to go on "
-                "with it, or name another --out"
+                "with it, or name another `out`"
             )
     elif begun:
-        raise InputError(f"{out} holds a run whose clients were not here; name another --out")
+        raise InputError(f"{out} holds a run whose clients were not here; name another `out`")
     if not begun and any(folder.glob(f"*/{FILE}")):
         raise InputError(
             f"{folder} has the owners' ledgers of a run that is not in {out} any more; delete "
-            f"{folder} as well, or name another --out"
+            f"{folder} as well, or name another `out`"
         )
 
 

@@ -96,7 +96,7 @@ class StatesChances(Auction, Protocol):
 @runtime_checkable
 class DecidesDraws(Auction, Protocol):
     """An auction that decides several draws in one pass: the outcomes of `decide` with each of the
-    generators."""
+    generators. A class that replaces `decide` alone is played draw by draw."""
 
     def decide_draws(
         self, bids: BidBatch, budget: Floats, rngs: Sequence[np.random.Generator]

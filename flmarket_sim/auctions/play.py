@@ -27,7 +27,7 @@ from flmarket_sim.auctions.auction import (
     StatesChances,
     records_sold,
 )
-from flmarket_sim.errors import plugin_errors
+from flmarket_sim.errors import ContractError, plugin_errors
 from flmarket_sim.owners.bids import BidBatch, Profiles
 
 DRAWS = 64  # of a sampled auction; a power of two, so that their weights are exact
@@ -56,6 +56,19 @@ def draws_numbers(auction: Auction, bids: BidBatch, budget: Floats) -> bool:
     return bool(rng.bit_generator.state != before)
 
 
+def speaks_for(auction: Auction, method: str) -> bool:
+    """Whether a method beside `decide` is about this auction's own `decide`.
+
+    A class that replaces `decide` alone inherits from its parent what is true of the parent.
+    """
+    for kind in type(auction).__mro__:
+        if method in vars(kind):
+            return True
+        if "decide" in vars(kind):
+            return False
+    return True  # a method of the object itself
+
+
 class Player:
     """Plays one auction. `random` says whether its `decide` draws numbers."""
 
@@ -64,8 +77,10 @@ class Player:
     ) -> None:
         self.auction, self.random, self.seed, self.draws = auction, random, seed, draws
         self.name = name or auction.name
-        self.stated = auction if isinstance(auction, StatesChances) else None
-        self.many = auction if isinstance(auction, DecidesDraws) else None
+        knows = isinstance(auction, StatesChances) and speaks_for(auction, "expected")
+        self.stated = auction if knows else None
+        together = isinstance(auction, DecidesDraws) and speaks_for(auction, "decide_draws")
+        self.many = auction if together else None
 
     @classmethod
     def of(
@@ -104,6 +119,11 @@ class Player:
             rngs = [np.random.default_rng([self.seed, draw]) for draw in draws]
             with plugin_errors("auction", self.name):
                 outcomes = auction.decide_draws(bids, budget, rngs)
+            if len(outcomes) != len(rngs):
+                raise ContractError(
+                    f"auction {self.name!r}: decide_draws returned {len(outcomes)} outcomes for "
+                    f"{len(rngs)} generators"
+                )
             yield from outcomes
 
     def chances(self, bids: BidBatch, budget: Floats) -> tuple[Floats, Floats]:

@@ -18,9 +18,10 @@ class AggregateCosine:
     Each message counts as a direction of length 1, so a scaled message pulls no harder than an
     honest one. The weights are records over the standard deviation of what was sold: for messages
     of the length that was sold, that is their sum with weights records over variance. Weights above
-    the median are the median, so no owner decides the direction by her records or by her privacy
-    loss. Many owners together can: cheats who flip signs at a large loss make it point away from
-    honest gradients, who are then accused (docs/cheating.md, "Cheats can frame honest owners").
+    the median are the median, so among many sellers no owner decides the direction by her records
+    or by her privacy loss. Among two or three sellers, one other message decides it. Many owners
+    together can turn it: cheats who flip signs at a large loss make it point away from honest
+    gradients, who are then accused (docs/cheating.md, "Cheats can frame honest owners").
 
     The score is minus the height along the others' sum, in standard deviations of one coordinate of
     what was sold. The p-value assumes that an honest gradient does not point away from the others'

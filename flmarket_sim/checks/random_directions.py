@@ -19,11 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flmarket_sim.checks.simulated_noise import SEED
+from flmarket_sim.errors import InputError
 
 Floats = NDArray[np.float64]
 MOST, FEWEST = 1000, 64  # directions
 NUMBERS = 2**16  # of all directions
 ENTRIES = 2**20  # distances in memory
+LARGEST = 2**18  # coordinates: the fewest directions take 128 MB there
 
 
 @lru_cache(maxsize=4)
@@ -32,6 +34,11 @@ def random_directions(dimension: int) -> Floats:
 
     The directions are uniform on the sphere, like those of the cheat `nothing-but-noise`.
     """
+    if dimension > LARGEST:
+        raise InputError(
+            f"noise = 'random-direction' is for models of at most {LARGEST:,} coordinates (this "
+            f"one has {dimension:,}); use noise = 'zeros'"
+        )
     rng = np.random.default_rng([SEED, dimension, 7])
     count = int(np.clip(NUMBERS // dimension, FEWEST, MOST))
     normal = rng.standard_normal((count, dimension))

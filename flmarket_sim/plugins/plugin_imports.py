@@ -11,6 +11,7 @@ import sysconfig
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -30,21 +31,24 @@ def imported_files(file: Path) -> dict[str, Path]:
     """The files that a plug-in's file imports, also through one another, by their names.
 
     A name is the path from the folder where Python begins to look: that of the file (of the
-    outermost package that it is in), or else the working directory. Installed packages and this
+    outermost package that it is in), or the working directory, or else wherever Python finds the
+    module, as in a package that is installed from its source. Installed copies of packages and this
     package are left out, since versions stand for them. So are names that are made as the program
     runs.
     """
     file = file.resolve()
     if _has_a_version(file):
         return {}
-    roots = list(dict.fromkeys([_root(file), Path.cwd().resolve()]))
+    roots = list(dict.fromkeys([_root(file), *_working_directory()]))
     found: dict[Path, str] = {}
     waiting = [file]
     while waiting:
-        for path, root in _imports_of(waiting.pop(), roots):
-            if path != file and path not in found and not _has_a_version(path):
-                found[path] = path.relative_to(root).as_posix()
+        for path, root in list(_imports_of(waiting.pop(), roots)):
+            real = path.resolve()  # names are of links, too, and a file counts once
+            if real != file and real not in found and not _has_a_version(real):
+                found[real] = path.relative_to(root).as_posix()
                 waiting.append(path)
+                roots += [root] if root not in roots else []
     return {found[path]: path for path in sorted(found)}
 
 
@@ -57,7 +61,7 @@ def _imports_of(file: Path, roots: list[Path]) -> Iterator[tuple[Path, Path]]:
                 near = [root for root in roots if start.is_relative_to(root)]
                 yield from ((path, near[0]) for path in _along(start, parts) if near)
             continue
-        for root in roots:
+        for root in [*roots, *_elsewhere(parts[0])]:
             files = list(_along(root, parts))
             if files:
                 if not _is_installed(parts[0]):
@@ -69,13 +73,13 @@ def _along(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
     """The files that Python runs on its way to a.b.c: of the packages a and a.b, and of c."""
     here = folder
     if parts == () and (init := here / "__init__.py").is_file():
-        yield init.resolve()
+        yield init
     for part in parts:
         module, package = here / f"{part}.py", here / part / "__init__.py"
         if package.is_file():
-            yield package.resolve()
+            yield package
         elif module.is_file():
-            yield module.resolve()
+            yield module
         here = here / part
 
 
@@ -107,17 +111,38 @@ def _root(file: Path) -> Path:
     return folder
 
 
+def _working_directory() -> list[Path]:
+    """The working directory, if it is still there."""
+    try:
+        return [Path.cwd().resolve()]
+    except OSError:
+        return []
+
+
+def _elsewhere(name: str) -> list[Path]:
+    """The folder where Python itself finds a module or package of this name."""
+    spec = _spec(name)
+    if spec is None or not spec.has_location or spec.origin is None:
+        return []
+    folder = Path(spec.origin).parent
+    return [folder if spec.submodule_search_locations is None else folder.parent]
+
+
 def _is_installed(name: str) -> bool:
     """Whether Python finds an installed module of this name, which hides one that lies here."""
-    try:
-        spec = find_spec(name)
-    except (ImportError, ValueError, AttributeError):
-        return False
+    spec = _spec(name)
     if spec is None:
         return False
     if not spec.has_location or spec.origin is None:
         return spec.submodule_search_locations is None  # built into Python
     return _has_a_version(Path(spec.origin).resolve())
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    try:
+        return find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return None
 
 
 def _has_a_version(file: Path) -> bool:

@@ -98,3 +98,39 @@ def test_repeated_draws_of_one_market_are_rows_and_one_where_nothing_is_drawn():
     lots = Player.of(Half(), one, BUDGET[:1]).repeated(one, money, 5)
     assert lots.payment.shape == (1, 3) and (lots.chance == 1).all()
     assert (lots.data_size == one.data_size / 2).all()
+
+
+class Nothing(type(fm.auctions.create("greedy-ii"))):
+    """Replaces `decide` of a lottery that decides its draws together."""
+
+    def decide(self, bids, budget, rng):
+        rng.random()
+        return Outcome(np.zeros(bids.shape), np.zeros(bids.shape))
+
+
+class NothingStated(type(fm.auctions.create("gravin-2"))):
+    """Replaces `decide` of a lottery that states its chances."""
+
+    decide = Nothing.decide
+
+
+class TwoOfThem(Coin):
+    """Returns too few outcomes."""
+
+    def decide_draws(self, bids, budget, rngs):
+        return [self.decide(bids, budget, rng) for rng in rngs[:-1]]
+
+
+@pytest.mark.parametrize("kind", [Nothing, NothingStated])
+def test_who_replaces_decide_alone_is_played_by_it(kind):
+    bids, auction = TRUTH.bids(), kind()
+    player = Player.of(auction, bids, BUDGET, draws=4)
+    assert player.sampled
+    assert all(not outcome.privacy_loss.any() for outcome in player.outcomes(bids, BUDGET))
+    assert not expected_utility(auction, TRUTH, bids, BUDGET)[1].any()
+
+
+def test_an_outcome_for_each_generator_is_wanted():
+    player = Player.of(TwoOfThem(), TRUTH.bids(), BUDGET)
+    with pytest.raises(fm.errors.ContractError, match="63 outcomes for 64"):
+        list(player.outcomes(TRUTH.bids(), BUDGET))

@@ -155,6 +155,11 @@ def test_random_directions_take_bounded_memory_and_are_full_gradients():
         assert np.abs(directions).sum(axis=1) == pytest.approx(1.0)
 
 
+def test_random_directions_of_a_huge_model_are_refused_before_they_are_made():
+    with pytest.raises(InputError, match="at most 262,144 coordinates"):
+        random_directions(10**6)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

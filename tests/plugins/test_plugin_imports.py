@@ -19,7 +19,7 @@ def written(folder, **files):
     """Files by their names, in which __ stands for a slash."""
     for name, text in files.items():
         path = folder / (name.replace("__", "/", 1) + ".py")
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
 
@@ -91,3 +91,33 @@ def test_the_files_are_those_that_python_imports(folder):
     brought = {file for file in told.stdout.split() if file.startswith(f"{folder}/")}
     found = {str(file) for file in imported_files(folder / "mine.py").values()}
     assert found == brought - {str(folder / "mine.py")} and len(found) == 3
+
+
+def test_a_link_is_named_as_it_is_imported_and_counts_once(folder):
+    written(folder, mine="import helpers, again")
+    (folder / "elsewhere/real.py").write_text("import helpers")
+    for name in ("helpers", "again"):
+        (folder / f"{name}.py").symlink_to(folder / "elsewhere/real.py")
+    assert imported_files(folder / "mine.py") == {"helpers.py": folder / "elsewhere/real.py"}
+
+
+def test_a_package_that_is_installed_from_its_source_is_found_from_any_directory(
+    folder, monkeypatch
+):
+    (folder / "rules").mkdir()
+    (folder / "rules/mine.py").write_text("from helpers import one")
+    written(folder / "project", helpers__one="from . import two", helpers__two="")
+    (folder / "project/helpers/__init__.py").write_text("")
+    monkeypatch.syspath_prepend(str(folder / "project"))
+    here = names(folder / "rules/mine.py")
+    assert here == {"helpers/__init__.py", "helpers/one.py", "helpers/two.py"}
+    monkeypatch.chdir(folder / "project")
+    assert names(folder / "rules/mine.py") == here
+
+
+def test_a_working_directory_that_is_gone_is_no_place_to_look(folder, monkeypatch):
+    written(folder, mine="import one", one="")
+    (folder / "gone").mkdir()
+    monkeypatch.chdir(folder / "gone")
+    (folder / "gone").rmdir()
+    assert names(folder / "mine.py") == {"one.py"}

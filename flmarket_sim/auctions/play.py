@@ -77,10 +77,16 @@ class Player:
     ) -> None:
         self.auction, self.random, self.seed, self.draws = auction, random, seed, draws
         self.name = name or auction.name
-        knows = isinstance(auction, StatesChances) and speaks_for(auction, "expected")
-        self.stated = auction if knows else None
-        together = isinstance(auction, DecidesDraws) and speaks_for(auction, "decide_draws")
-        self.many = auction if together else None
+        self.stated = (
+            auction
+            if isinstance(auction, StatesChances) and speaks_for(auction, "expected")
+            else None
+        )
+        self.many = (
+            auction
+            if isinstance(auction, DecidesDraws) and speaks_for(auction, "decide_draws")
+            else None
+        )
 
     @classmethod
     def of(

@@ -1,7 +1,8 @@
 """The command line: each command is a file of this folder, imported when it is called.
 
 Results go to stdout and progress to stderr. The exit code is 0 when the command succeeded,
-1 when it failed, 2 when its input was wrong, and 130 when Ctrl-C or SIGTERM stopped it.
+1 when it failed, 2 when its input was wrong, and 130 when Ctrl-C, SIGTERM or the end of its
+terminal stopped it.
 """
 
 from __future__ import annotations
@@ -142,6 +143,9 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # a file name may not be valid text
     warnings.showwarning = _show_warning
     signal.signal(signal.SIGTERM, _interrupt)  # so that files are completed before the end
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup is not None and signal.getsignal(hangup) is not signal.SIG_IGN:  # as under nohup
+        signal.signal(hangup, _hang_up)
     try:
         app()
     except BrokenPipeError:
@@ -186,6 +190,12 @@ def _exit_code(error: Exception) -> int:
 
 
 def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _hang_up(number: int, _: object) -> None:
+    """The terminal is gone; a shell and the system may both say so, and once is enough."""
+    signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

@@ -29,13 +29,15 @@ Asked = TypeVar("Asked", bound=Wire)
 
 def client_app(owner: MakesOwner) -> Any:
     """A ClientApp for the owner whom `owner(context)` makes; `context.node_config` has the
-    settings of her SuperNode."""
-    markets: dict[int, ClientMarket] = {}
+    settings of her SuperNode. A node that connects again has another number and the same settings,
+    so these say who she is."""
+    markets: dict[tuple[tuple[str, Any], ...], ClientMarket] = {}
 
     def market(context: Any) -> ClientMarket:
-        if context.node_id not in markets:
-            markets[context.node_id] = ClientMarket(owner(context))
-        return markets[context.node_id]
+        settings = tuple(sorted(context.node_config.items()))
+        if settings not in markets:
+            markets[settings] = ClientMarket(owner(context))
+        return markets[settings]
 
     app = market_app(market)
     app.makes_owner = owner  # for `try_out`

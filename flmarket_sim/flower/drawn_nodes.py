@@ -16,6 +16,7 @@ from typing import Any
 
 from flmarket_sim.flower.client import market_app
 from flmarket_sim.flower.client_market import ClientMarket
+from flmarket_sim.flower.ends_with_input import when_input_ends
 from flmarket_sim.flower.fleet import Link
 from flmarket_sim.flower.resident_node import stay
 from flmarket_sim.flower.simulated_owners import NUMBER, SimulatedOwners
@@ -62,12 +63,7 @@ class _Spent:
         }
 
 
-def _end_with_input(stop: threading.Event) -> None:
-    sys.stdin.read()
-    stop.set()
-
-
 if __name__ == "__main__":
     ended = threading.Event()
-    threading.Thread(target=_end_with_input, args=(ended,), daemon=True).start()
+    when_input_ends(ended.set)
     main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], [int(n) for n in sys.argv[4:]], ended)

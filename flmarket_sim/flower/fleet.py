@@ -64,8 +64,8 @@ class Fleet:
                         raise LostError("the SuperLink does not know this node") from None
                     raise
                 last: Exception = error
-            except self._errors.TransportError as error:
-                last = error
+            except (self._errors.TransportError, ValueError) as error:
+                last = error  # ValueError: what answers is no SuperLink
             if time.monotonic() > end or self._stop.wait(pause):
                 self.lost = True
                 raise LostError(f"the SuperLink does not answer ({last})") from None
@@ -88,7 +88,7 @@ class Fleet:
         names = ["DeactivateNode", *(["UnregisterNode"] if registers else [])]
         requests = (self.library.DeactivateNodeRequest, self.library.UnregisterNodeFleetRequest)
         for name, request in zip(names, requests, strict=False):
-            with suppress(self._errors.HTTPError, RuntimeError):
+            with suppress(self._errors.HTTPError, RuntimeError, ValueError):
                 getattr(self._client, name)(request(node_id=self.node_id))
 
     def beat(self, left: threading.Event) -> None:
@@ -102,14 +102,17 @@ class Fleet:
                     self.lost = True
             except self._errors.HTTPStatusError as error:
                 self.lost = self.lost or error.response.status_code == UNKNOWN
-            except self._errors.HTTPError:
+            except (self._errors.HTTPError, ValueError):
                 pass  # the next request says whether the SuperLink is there
 
     def receive(self) -> tuple[Any, Any] | None:
         """A message and the tree of its parts, if there is one."""
         if self.lost:
             raise LostError("the SuperLink does not know this node")
-        answer = self.call("PullMessages", self.library.PullMessagesRequest(node=self._node))
+        try:
+            answer = self.call("PullMessages", self.library.PullMessagesRequest(node=self._node))
+        except self._errors.HTTPStatusError as error:
+            raise LostError(f"the SuperLink gives this node no messages ({error})") from None
         if not answer.messages_list:
             return None
         head = self.library.message_from_proto(answer.messages_list[0])

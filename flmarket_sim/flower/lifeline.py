@@ -68,12 +68,12 @@ def _ended(line: socket.socket, end: float) -> bool:
 def held(address: str) -> Iterator[None]:
     """If the lifeline at `address` ends within this block, so does the process: by Ctrl-C's
     exception, and some seconds later at once."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     host, _, port = address.rpartition(":")
     try:
         line = socket.create_connection((host, int(port)))
     except OSError:
         raise KeyboardInterrupt from None
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     done = threading.Event()
     threading.Thread(target=_watch, args=(line, done), daemon=True).start()
     try:

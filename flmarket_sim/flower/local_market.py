@@ -31,6 +31,7 @@ SILENCE = 20.0  # seconds without news, after which the SuperLink is asked about
 LONG_SILENCE = 120.0  # the same for a run whose server has begun
 ENDING = 20.0  # seconds for a process to end by itself
 CONNECTION = "here"
+SUPERLINK = "flwr.superlink.cli:flower_superlink"
 # Ctrl-C reaches the process that waits for the market, and that one ends the others in order.
 OWN_GROUP: dict[str, Any] = (
     {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
@@ -78,7 +79,8 @@ class LocalMarket:
     ) -> subprocess.Popen[bytes]:
         """A process that ends with this market; its output goes to NAME.log.
 
-        `patience` is for how many seconds it may go on once its input has ended.
+        `patience` is for how many seconds it may go on once its input has ended; the input of who
+        has none ends last.
         """
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
@@ -90,7 +92,9 @@ class LocalMarket:
                 **OWN_GROUP,
             )
         assert process.stdin is not None
-        self._inputs.append(process.stdin)
+        self._running.callback(_close, [process.stdin])
+        if patience:
+            self._inputs.append(process.stdin)
         self._running.callback(_end, process, patience)
         return process
 
@@ -100,7 +104,7 @@ class LocalMarket:
         link = self.start(
             "superlink",
             [
-                *_program("flwr.superlink.cli:flower_superlink"),
+                *(sys.executable, "-m", "flmarket_sim.flower.ends_with_input", SUPERLINK),
                 "--insecure",
                 "--disable-runtime-dependency-installation",
                 "--host",
@@ -286,7 +290,7 @@ def _close(inputs: list[IO[bytes]]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes], patience: float) -> None:
-    """Ends a process whose input has ended: by itself, or by being asked, or at once."""
+    """Ends a process: by itself within `patience` seconds, or by being asked, or at once."""
     for ask, seconds in ((None, patience), (process.terminate, ENDING), (process.kill, None)):
         if ask is not None and process.poll() is None:
             ask()

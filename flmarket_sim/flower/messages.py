@@ -212,7 +212,7 @@ class SaleReply(Wire):
 
 
 class Settlement(Wire):
-    """The payments that an owner has not heard of yet; see `BidRequest`."""
+    """The run is over; with the payments that an owner has not heard of, see `BidRequest`."""
 
     type: ClassVar[str] = "query.settle"
     run: Text

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +30,21 @@ def stay(
     """Answers messages until `stop`. `settings` are the node_config of its contexts.
 
     A SuperLink that cannot be reached for `patience` seconds at the beginning is an error. One that
-    is lost later, or does not know its nodes after a restart, is connected to again.
+    is lost later, fails, or does not know its nodes after a restart, is connected to again.
     """
     began, known, wait, told = time.monotonic(), False, FIRST, ""
+
+    def there() -> None:
+        """The SuperLink has said whether there is a message."""
+        nonlocal known, wait, told
+        if known and told:
+            say(f"the connection to {link.address} is there again")
+        known, wait, told = True, FIRST, ""
+
     while not stop.is_set():
         try:
             with connected(link, stop) as fleet:
-                if known:
-                    say(f"the connection to {link.address} is there again")
-                known, wait, told = True, FIRST, ""
-                _answer_messages(_Node(fleet, app, settings), stop)
+                _answer_messages(_Node(fleet, app, settings, there), stop)
         except LostError as error:
             if not known and time.monotonic() - began > patience:
                 raise FlmarketError(f"{link.address}: {error}") from None
@@ -64,19 +69,23 @@ def _answer_messages(node: _Node, stop: threading.Event) -> None:
 
 
 class _Node:
-    """One connection to a SuperLink, and the app behind it."""
+    """One connection to a SuperLink, and the app behind it. `there` hears of every answer to a look
+    for messages."""
 
-    def __init__(self, fleet: Fleet, app: Any, settings: Mapping[str, Any]) -> None:
-        self.fleet, self.app, self.settings = fleet, app, dict(settings)
+    def __init__(
+        self, fleet: Fleet, app: Any, settings: Mapping[str, Any], there: Callable[[], None]
+    ) -> None:
+        self.fleet, self.app, self.settings, self.there = fleet, app, dict(settings), there
         self.objects = flower("flwr.supercore.inflatable.inflatable_object")
         self.transfer = flower("flwr.supercore.inflatable.inflatable_utils")
 
     def answer_one(self) -> bool:
         """Answers a message if there is one. A message that is lost on the way is not answered."""
-        received = self.fleet.receive()
-        if received is None:
-            return False
         try:
+            received = self.fleet.receive()
+            self.there()
+            if received is None:
+                return False
             self._answer(*received)
         except LostError:
             raise

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from threadpoolctl import threadpool_limits
 
 from flmarket_sim.errors import InputError
@@ -223,16 +224,17 @@ class ServerMarket:
         )
 
     def _settle(self) -> None:
-        """Tells owners of payments of which they have not heard."""
-        requests = {
-            owner: Settlement(
+        """Tells owners that the run is over: those who have not heard of payments, and those who
+        may have promised a sale that did not come about."""
+        requests = {}
+        for owner in self.unpaid.keys() | open_promises(self.folder.path):
+            due = self.unpaid.get(owner, [])
+            requests[owner] = Settlement(
                 run=self.run,
                 paid_buyers=[one[0] for one in due],
                 paid_rounds=[one[1] for one in due],
                 paid=[one[2] for one in due],
             )
-            for owner, due in self.unpaid.items()
-        }
         if requests:
             self.post.tell(requests, SETTLE)
 
@@ -247,6 +249,24 @@ class ServerMarket:
         notes = list(dict.fromkeys(desk.note for desk in self.desks if desk.note is not None))
         self.folder.finish(self.ledger, self.log, self.models, Findings(notes, [], {}))
         return Run(self.folder.path)
+
+
+def open_promises(run: Path) -> set[int]:
+    """Owners whom a buyer asked for a sale in the last round in which they bid, and who delivered
+    nothing then. A bid ends an owner's promises of the buyer's earlier rounds."""
+    last = {(owner, buyer): number for owner, buyer, number in _sales(run, "bid", "sender")}
+    asked = _sales(run, "allocation", "receiver") + _sales(run, "offer", "receiver")
+    delivered = set(_sales(run, "gradient", "sender"))
+    return {one[0] for one in asked if last.get(one[:2]) == one[2] and one not in delivered}
+
+
+def _sales(run: Path, kind: str, owner: str) -> list[tuple[int, int, int]]:
+    """Owner, buyer and round of all events of a kind, but for allocations of nothing."""
+    rows = read_events(run, kind)
+    if kind == "allocation":
+        rows = rows.filter(pc.field("privacy_loss") > 0.0)
+    columns = (rows.column(name).to_pylist() for name in (owner, "buyer", "round"))
+    return list(zip(*columns, strict=True))
 
 
 def owners_table(market: ServerMarket) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during a run: they wait for the end of the round, but not for long.
+"""Ctrl-C, SIGTERM and SIGHUP during a run: they wait for the end of the round, but not for long.
 
 The end of a round is the best moment, because a checkpoint can be taken there. A round of many
 owners can take minutes, so after half a second the run is stopped wherever it is. Its log is then
@@ -62,7 +62,10 @@ def interrupts_between_rounds() -> Iterator[Interrupts]:
     interrupts = Interrupts()
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        numbers = (signal.SIGINT, signal.SIGTERM)
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        hangup = getattr(signal, "SIGHUP", None)
+        if hangup is not None and callable(signal.getsignal(hangup)):  # the command line hears it
+            numbers.append(hangup)
         before = {number: signal.signal(number, interrupts.note) for number in numbers}
     try:
         yield interrupts

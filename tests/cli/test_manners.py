@@ -17,6 +17,7 @@ from tests.support.command_line import flmarket
 from tests.support.paths import ROOT
 from tests.support.patience import PATIENCE, wait_until
 
+HANGUP = getattr(signal, "SIGHUP", signal.SIGTERM)  # the end of a terminal, where there is one
 RUN = ["run", "quickstart", "--set", "rounds=1", "--set", "model.name=none"]
 
 
@@ -121,7 +122,7 @@ def test_lists_need_no_argument_and_know_singulars():
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, HANGUP])
 def test_an_interrupted_command_ends_with_130(tmp_path, number):
     program = os.path.join(os.path.dirname(sys.executable), "flmarket")
     settings = ["--set", "model.name=none", "--set", "rounds=1000000"]
@@ -136,6 +137,20 @@ def test_an_interrupted_command_ends_with_130(tmp_path, number):
     _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert f"flmarket resume '{tmp_path / 'my run'}'" in told  # a command to copy
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no such signal")
+def test_the_end_of_a_terminal_is_not_heard_under_nohup(monkeypatch, capsys):
+    from flmarket_sim.cli import main
+
+    before = signal.signal(HANGUP, signal.SIG_IGN)
+    try:
+        monkeypatch.setattr(sys, "argv", ["flmarket", "--version"])
+        with pytest.raises(SystemExit):
+            main()
+        assert signal.getsignal(HANGUP) is signal.SIG_IGN
+    finally:
+        signal.signal(HANGUP, before)
 
 
 def test_an_interrupt_outside_of_work_is_130_too(monkeypatch, capsys):

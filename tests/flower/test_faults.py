@@ -179,3 +179,53 @@ def test_an_answer_above_her_menu_sells_nothing(tmp_path):
     grid.app = greedy
     run = serve(scenario, tmp_path / "run", grid, Settings(drawn=True))
     assert len(run.events("offer")) and not len(run.events("payment"))
+
+
+def test_the_end_of_a_run_ends_a_promise_that_nobody_called_in(tmp_path):
+    """She takes a menu in the last round, or in the last one in which she is asked, and the sale is
+    lost on its way. Nobody owes her anything."""
+    owners = {"owners__lifetime_budget": 100.0}
+    scenario = small(rounds=2, auction={"name": "seq-price"}, **owners, **DEADLINES)
+    whole = held(scenario, tmp_path / "whole")
+    victim = next(row for row in whole.events("gradient").to_pylist() if row["round"] == 1)
+    node = node_of(victim["sender"])
+
+    def lost(to, message):
+        return to == node and message.metadata.message_type == "train.sell"
+
+    grid, owners = grid_of(scenario, tmp_path / "owners", lost=lost)
+    run = serve(scenario, tmp_path / "run", grid, Settings(drawn=True))
+    paid = {row["receiver"] for row in run.events("payment").to_pylist()}
+    assert victim["sender"] not in paid
+    assert (node, "query.settle") in grid.sent
+    ledger = owners.market(victim["sender"]).ledger
+    assert ledger.totals().privacy_sold == 0.0
+    assert ledger.remaining() == 100.0
+    settled = {to for to, kind in grid.sent if kind == "query.settle"}
+    assert settled == {node_of(one) for one in slowly_open(run) | heard_of_nothing(run)}
+
+
+def slowly_open(run):
+    """Row by row: owners who were asked for a sale after their last gradient of a buyer, and have
+    not bid in a later round."""
+    found = set()
+    for number in range(2):
+        for row in run.events("bid").to_pylist():
+            if row["round"] == number:
+                found.discard(row["sender"])
+        for kind in ("offer", "allocation"):
+            for row in run.events(kind).to_pylist():
+                if row["round"] == number and row.get("privacy_loss") != 0.0:
+                    found.add(row["receiver"])
+        for row in run.events("gradient").to_pylist():
+            if row["round"] == number:
+                found.discard(row["sender"])
+    return found
+
+
+def heard_of_nothing(run):
+    """Owners who were paid in the last round that asked them."""
+    asked = [row for row in run.events("announcement").to_pylist() if row["receiver"] >= 0]
+    last = {row["receiver"]: row["round"] for row in asked}
+    paid = [row for row in run.events("payment").to_pylist() if row["sender"] == -1]
+    return {row["receiver"] for row in paid if last[row["receiver"]] == row["round"]}

@@ -18,9 +18,11 @@ from flmarket_sim.flower import local_market
 from flmarket_sim.flower.lifeline import Lifeline, held
 from flmarket_sim.flower.local_market import run_locally
 from flmarket_sim.flower.project import drawn_project
+from tests.flower.gated import CLOSED
 from tests.flower.small_markets import held as held_market
 from tests.flower.small_markets import small
 from tests.support.commands_here import called
+from tests.support.paths import ROOT
 from tests.support.patience import PATIENCE, wait_until
 
 
@@ -37,8 +39,13 @@ def test_a_server_ends_with_its_lifeline():
     with pytest.raises(KeyboardInterrupt):
         serve()
     closing.join()
-    with pytest.raises(KeyboardInterrupt), held(line.address):
-        raise AssertionError("nobody is there any more")
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(KeyboardInterrupt), held(line.address):
+            raise AssertionError("nobody is there any more")
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_server_that_ends_by_itself_is_not_ended():
@@ -96,25 +103,56 @@ def test_ctrl_c_prints_the_whole_command(tmp_path, monkeypatch):
     assert shlex.join(["flmarket", "flower", "run", *words]) in told.err.replace("\n", " ")
 
 
+PARENT = """
+import sys, time
+from pathlib import Path
+from flmarket_sim.flower import local_market
+local_market.SUPERLINK, local_market._answers = "signal:pause", lambda *_: True
+market = local_market.LocalMarket(Path(sys.argv[1]))
+print(market.start_link().pid, flush=True)
+time.sleep(600)
+"""
+
+
 @pytest.mark.processes
-def test_after_ctrl_c_nothing_is_left_and_the_printed_command_finishes_the_run(tmp_path):
-    """Ctrl-C of a terminal reaches all processes of its group."""
-    out, said = tmp_path / "try", tmp_path / "said"
+def test_the_superlink_ends_with_a_market_that_is_killed(tmp_path):
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    link = psutil.Process(int(parent.stdout.readline()))
+    parent.kill()
+    parent.communicate()
+    assert not psutil.wait_procs([link], timeout=60)[1]
+
+
+@pytest.mark.processes
+def test_after_ctrl_c_nothing_is_left_and_the_printed_command_finishes_the_run(
+    tmp_path, monkeypatch
+):
+    """Ctrl-C of a terminal reaches all processes of its group. It comes in the second round, which
+    does not end as long as the gate is closed."""
+    out, said, gate = tmp_path / "try", tmp_path / "said", tmp_path / "closed"
+    gate.touch()
+    monkeypatch.setenv(CLOSED, str(gate))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     settings = ["rounds=3", "owners.count=3", "market.bidders=3", "log.ceiling=never"]
+    settings += ["auction.name=tests.flower.gated:Gated"]
     words = [word for one in settings for word in ("--set", one)]
     words = ["flower", "run", "quickstart", *words, "--processes", "1", "--out", str(out)]
     command = [sys.executable, "-m", "flmarket_sim.cli", *words]
     with said.open("w") as file:
         begun = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
     wait_until(lambda: (out / "checkpoint.npz").exists() or begun.poll() is not None)
+    assert begun.poll() is None, said.read_text()
     family = psutil.Process(begun.pid).children(recursive=True)
     assert len(family) > 2
     os.killpg(begun.pid, signal.SIGINT)
     assert begun.wait(PATIENCE) == 130
-    assert not psutil.wait_procs(family, timeout=10)[1]
+    assert not psutil.wait_procs(family, timeout=60)[1]
     hint = said.read_text().replace("\n", " ")
     again = shlex.split(hint[hint.index("`") + 1 : hint.rindex("`")])
     assert again == ["flmarket", *words] and Run(out).info["outcome"] == "interrupted"
+    gate.unlink()
     subprocess.run([*command[:3], *again[1:]], check=True, timeout=PATIENCE)
     assert [row["round"] for row in Run(out).rounds.to_pylist()] == [0, 1, 2]
     assert Run(out).info["outcome"] == "finished"

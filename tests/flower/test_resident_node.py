@@ -17,13 +17,20 @@ class Lost:
 
     node_id = 7
 
-    def __init__(self):
-        self.looks = 0
+    def __init__(self, error=LostError("the SuperLink does not know this node")):  # noqa: B008
+        self.looks, self.error = 0, error
 
     def receive(self):
         self.looks += 1
         if self.looks == 2:
-            raise LostError("the SuperLink does not know this node")
+            raise self.error
+
+
+class Last:
+    """A connection that is there until the node is stopped, which is at its first look."""
+
+    def __init__(self, stop):
+        self.receive = stop.set
 
 
 def connecting(monkeypatch, outcomes, stop):
@@ -35,8 +42,7 @@ def connecting(monkeypatch, outcomes, stop):
     def connected(link, ends):
         calls.append(link)
         if not outcomes:
-            stop.set()
-            yield Lost()
+            yield Last(stop)
             return
         if isinstance(outcome := outcomes.pop(0), Exception):
             raise outcome
@@ -56,6 +62,32 @@ def test_a_node_connects_again_after_its_superlink_has_forgotten_it(monkeypatch,
     assert [("there again" in line) for line in said] == [False, False, True, False, True]
 
 
+def test_an_error_that_nobody_expects_does_not_end_a_node(monkeypatch, capsys):
+    stop, strange = threading.Event(), Lost(RuntimeError("a message that is none"))
+    connecting(monkeypatch, [strange], stop)
+    stop.wait = lambda seconds: strange.looks == 4 and stop.set()
+    stay(Link("here:1"), None, {}, stop)
+    assert strange.looks == 4
+    assert capsys.readouterr().err == "flmarket: a message was lost: a message that is none\n"
+
+
+def test_a_superlink_that_fails_again_and_again_is_asked_less_often(monkeypatch, capsys):
+    stop, waits = threading.Event(), []
+
+    def fails():
+        raise LostError("the SuperLink gives this node no messages (500)")
+
+    outcomes = [Lost()]
+    for _ in range(3):
+        outcomes.append(Last(stop))
+        outcomes[-1].receive = fails
+    connecting(monkeypatch, outcomes, stop)
+    stop.wait = waits.append
+    stay(Link("here:1"), None, {}, stop)
+    assert [one for one in waits if one < 0.1] == [0.01, 0.02, 0.04, 0.08]
+    assert len(capsys.readouterr().err.splitlines()) == 3
+
+
 def test_a_superlink_that_never_was_there_ends_the_node(monkeypatch):
     stop, gone = threading.Event(), LostError("the SuperLink does not answer")
     connecting(monkeypatch, [gone] * 50, stop)
@@ -64,7 +96,7 @@ def test_a_superlink_that_never_was_there_ends_the_node(monkeypatch):
 
 
 class Client:
-    """A SuperLink that answers each request with one of these codes, or not at all."""
+    """A SuperLink that answers each request with one of these codes, with an error, or not."""
 
     def __init__(self, codes):
         self.codes = list(codes)
@@ -73,6 +105,8 @@ class Client:
         httpx = flower("httpx")
         if (code := self.codes.pop(0)) is None:
             raise httpx.ConnectError("refused")
+        if isinstance(code, Exception):
+            raise code
         request = httpx.Request("POST", "http://here")
         httpx.Response(code, request=request).raise_for_status()
         return "an answer"
@@ -91,6 +125,28 @@ def test_a_request_is_sent_again_only_where_that_helps(monkeypatch):
     with pytest.raises(flower("httpx").HTTPStatusError):
         gone.call("PullMessages", None)
     assert not gone.lost
+    for code in (429, 500):  # it is there and gives no messages: the node says that it leaves
+        failing = Fleet(Client([code]), stop)
+        with pytest.raises(LostError, match=f"no messages .*{code}"):
+            failing.receive()
+        assert not failing.lost
+    garbled = Client([ValueError("Invalid protobuf response payload"), 200])
+    assert Fleet(garbled, stop).call("PullMessages", None) == "an answer"
     monkeypatch.setattr(fleet, "RETRY", -1.0)
     with pytest.raises(LostError, match="does not answer"):
         Fleet(Client([None, None]), stop).call("PullMessages", None)
+
+
+def test_an_answer_that_is_none_does_not_end_the_signs_of_life(monkeypatch):
+    monkeypatch.setattr(fleet, "HEARTBEAT", 0.0)
+    left, beats = threading.Event(), []
+
+    class Garbled:
+        def SendNodeHeartbeat(self, request):
+            beats.append(request)
+            if len(beats) == 3:
+                left.set()
+            raise ValueError("Invalid protobuf response payload")
+
+    Fleet(Garbled(), threading.Event()).beat(left)
+    assert len(beats) == 3

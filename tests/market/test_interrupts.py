@@ -20,6 +20,16 @@ SMALL = {
 }
 
 
+HANGUP = getattr(signal, "SIGHUP", signal.SIGTERM)  # the end of a terminal, where there is one
+
+
+@pytest.fixture
+def as_the_command_line():
+    before = signal.signal(HANGUP, signal.default_int_handler)
+    yield
+    signal.signal(HANGUP, before)
+
+
 @pytest.fixture
 def often(monkeypatch):
     monkeypatch.setattr(parquet_log, "JOURNAL_SECONDS", 0.0)
@@ -27,8 +37,10 @@ def often(monkeypatch):
     monkeypatch.setattr(checkpoint, "SHARE", 1e9)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_round_that_does_not_end_is_left_and_done_again(tmp_path, often, monkeypatch, number):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, HANGUP])
+def test_a_round_that_does_not_end_is_left_and_done_again(
+    tmp_path, often, monkeypatch, number, as_the_command_line
+):
     scenario = build_scenario(SMALL | {"auction": {"name": "seq-price"}})
     whole = fm.run(scenario, tmp_path / "whole").path
     offers, log_offer = iter(range(1_000)), sale_in_turn._log_offer
@@ -50,6 +62,18 @@ def test_a_round_that_does_not_end_is_left_and_done_again(tmp_path, often, monke
     assert checkpoint.read_checkpoint(tmp_path / "run").facts.rounds == [2]
     fm.resume(tmp_path / "run")
     assert fingerprint(tmp_path / "run") == fingerprint(whole)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no such signal")
+def test_the_end_of_a_terminal_is_heard_where_the_command_line_hears_it():
+    for handler, heard in ((signal.SIG_IGN, False), (signal.default_int_handler, True)):
+        before = signal.signal(HANGUP, handler)
+        try:
+            with interrupts.interrupts_between_rounds():
+                assert (signal.getsignal(HANGUP) is not handler) == heard
+            assert signal.getsignal(HANGUP) is handler
+        finally:
+            signal.signal(HANGUP, before)
 
 
 def test_an_interrupt_in_a_short_round_waits_for_its_end(tmp_path, often, monkeypatch):

@@ -22,7 +22,8 @@ class Ended:
 def called(*arguments):
     """Runs `flmarket` with these arguments here."""
     out, err = io.StringIO(), io.StringIO()
-    before = signal.getsignal(signal.SIGTERM)
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
     try:
         with (
             mock.patch.object(sys, "argv", ["flmarket", *map(str, arguments)]),
@@ -34,5 +35,6 @@ def called(*arguments):
     except SystemExit as end:
         code = end.code or 0
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return Ended(code, out.getvalue(), err.getvalue())

@@ -10,7 +10,7 @@ over runs          `from_seeds`: the mean over independent runs, each with a pop
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -44,7 +44,8 @@ class Estimate:
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-MOST_KEPT = 5_000  # populations of resamples that stay in memory
+MOST_KEPT = 100_000  # populations of resamples that stay in memory, a byte each
+ENTRIES = 5_000_000  # counts that are numbers at once
 UNKNOWN = Estimate(NAN, NAN, NAN)
 
 
@@ -71,7 +72,8 @@ def estimate(
     mean = float(tops.sum() / bottoms.sum())
     if len(tops) < 2:
         return Estimate(mean, NAN, NAN)
-    means, errors = _ratios(_resamples(len(tops), seed), tops, bottoms)
+    parts = [_ratios(counts, tops, bottoms) for counts in _resamples(len(tops), seed)]
+    means, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
     error = float(_ratios(np.ones((1, len(tops))), tops, bottoms)[1][0])
     with np.errstate(invalid="ignore", divide="ignore"):
         studentised = (means - mean) / errors
@@ -214,24 +216,33 @@ def _sums_by_population(
     return np.bincount(place, sample).astype(float), np.bincount(place, weight).astype(float)
 
 
-def _resamples(populations: int, seed: int) -> Floats:
-    """(R, P) how often each population is in each resample.
+def _resamples(populations: int, seed: int) -> Iterator[Floats]:
+    """(R, P) how often each population is in each resample, in blocks of resamples.
 
-    A page has many estimates over the same rounds: small ones are kept for the next.
+    A page has many estimates over the same rounds: what was drawn for one is kept for the next.
     """
-    if populations > MOST_KEPT:
-        return _drawn(populations, seed)
-    return _kept(populations, seed)
+    step = max(1, ENTRIES // populations)
+    if populations <= MOST_KEPT:
+        counts = _kept(populations, seed)
+        yield from (counts[at : at + step].astype(float) for at in range(0, RESAMPLES, step))
+        return
+    rng, share = np.random.default_rng(seed), np.full(populations, 1 / populations)
+    for at in range(0, RESAMPLES, step):
+        yield rng.multinomial(populations, share, min(step, RESAMPLES - at)).astype(float)
 
 
-def _drawn(populations: int, seed: int) -> Floats:
-    share = np.full(populations, 1 / populations)
-    counts = np.random.default_rng(seed).multinomial(populations, share, RESAMPLES).astype(float)
+@lru_cache(maxsize=1)
+def _kept(populations: int, seed: int) -> NDArray[np.uint8]:
+    """All resamples. That a population is in one of them 256 times has no chance that counts."""
+    rng, share = np.random.default_rng(seed), np.full(populations, 1 / populations)
+    step = max(1, ENTRIES // populations)
+    blocks = (
+        rng.multinomial(populations, share, min(step, RESAMPLES - at)).astype(np.uint8)
+        for at in range(0, RESAMPLES, step)
+    )
+    counts = np.concatenate(list(blocks))
     counts.flags.writeable = False
     return counts
-
-
-_kept = lru_cache(maxsize=1)(_drawn)
 
 
 def _ratios(counts: Floats, tops: Floats, bottoms: Floats) -> tuple[Floats, Floats]:

@@ -1,11 +1,13 @@
 """Intervals cover what they are intervals of, and many comparisons are corrected for."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from flmarket_sim import statistics
 from flmarket_sim.statistics import (
     Estimate,
     estimate,
@@ -161,3 +163,29 @@ def test_simultaneous_intervals_are_over_populations():
     sample = np.repeat(rng.normal(size=10), 20) + 0.01 * rng.normal(size=200)
     (apart,), (together,) = simultaneous([sample]), simultaneous([sample], population)
     assert together.high - together.low > 2 * (apart.high - apart.low)
+
+
+@pytest.mark.parametrize("entries", [7, 1_000, 10**8])
+@pytest.mark.parametrize("kept", [0, 10**6])
+def test_resamples_in_blocks_are_those_of_one_draw(entries, kept, monkeypatch):
+    statistics._kept.cache_clear()
+    monkeypatch.setattr(statistics, "ENTRIES", entries)
+    monkeypatch.setattr(statistics, "MOST_KEPT", kept)
+    share = np.full(40, 1 / 40)
+    once = np.random.default_rng(5).multinomial(40, share, statistics.RESAMPLES)
+    blocks = list(statistics._resamples(40, 5))
+    assert np.array_equal(np.concatenate(blocks), once)
+    assert all(block.size <= max(entries, 40) for block in blocks)
+    statistics._kept.cache_clear()
+
+
+def test_an_interval_over_many_rounds_takes_little_memory():
+    """A run of 30,000 rounds: drawn at once, its resamples would be 240 MB, and as much again."""
+    sample = np.random.default_rng(1).exponential(size=30_000)
+    tracemalloc.start()
+    found = statistics.estimate(sample)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 250e6
+    half = 1.96 * sample.std(ddof=1) / np.sqrt(len(sample))
+    assert found.high - found.mean == pytest.approx(half, rel=0.1)

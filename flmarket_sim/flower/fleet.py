@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -44,6 +45,7 @@ class Fleet:
         self._client, self._stop, self.lost = client, stop, False
         self.library = flower("flwr.supernode.fleet_http_connection")
         self._errors = flower("httpx")
+        self._received: deque[tuple[Any, Any]] = deque()  # messages that came with earlier ones
         self.node_id = 0
 
     @property
@@ -109,14 +111,15 @@ class Fleet:
         """A message and the tree of its parts, if there is one."""
         if self.lost:
             raise LostError("the SuperLink does not know this node")
+        if self._received:
+            return self._received.popleft()
         try:
             answer = self.call("PullMessages", self.library.PullMessagesRequest(node=self._node))
         except self._errors.HTTPStatusError as error:
             raise LostError(f"the SuperLink gives this node no messages ({error})") from None
-        if not answer.messages_list:
-            return None
-        head = self.library.message_from_proto(answer.messages_list[0])
-        return head, answer.message_object_trees[0]
+        heads = map(self.library.message_from_proto, answer.messages_list)
+        self._received += zip(heads, answer.message_object_trees, strict=True)
+        return self._received.popleft() if self._received else None
 
     def send(self, message: Any, tree: Any, seconds: float) -> tuple[set[str], str]:
         """Sends a reply without its parts; returns those that are needed, and for which session."""

@@ -217,7 +217,10 @@ class Post:
         self._flower(time.sleep, seconds)
 
     def _look_around(self) -> None:
-        """Greets new nodes, and forgets those that are gone."""
+        """Greets nodes that nobody knows, and forgets those that are gone.
+
+        A greeting can be lost with the run of a server that was killed, so it is repeated.
+        """
         if time.monotonic() - self._looked < LOOK_AROUND:
             return
         online = set(self._flower(self.grid.get_node_ids))
@@ -226,7 +229,7 @@ class Post:
         self._hellos = {name: node for name, node in self._hellos.items() if node in online}
         self._greeted = {node: due for node, due in self._greeted.items() if node in online}
         fresh = [node for node in sorted(online) if self._greeted.get(node, 0.0) <= self._looked]
-        self._greeted |= dict.fromkeys(fresh, math.inf)
+        self._greeted |= dict.fromkeys(fresh, self._looked + AGAIN)
         hellos = [self._message(node, Hello(run=self.run), "") for node in fresh]
         if hellos:
             pushed = zip(self._flower(self.grid.push_messages, hellos), fresh, strict=True)
@@ -286,7 +289,8 @@ class Post:
         elif self._nodes.get(number, node) != node:
             self._refuse(node, f"says that it is {owner.name!r}, who is at another node")
         else:
-            self._nodes[number] = node
+            self._nodes[number], self._greeted[node] = node, math.inf
+            self._hellos = {name: other for name, other in self._hellos.items() if other != node}
 
     def _number(self, owner: Present) -> int | None:
         """The number that an owner has, or gets; None if there is no place for her."""

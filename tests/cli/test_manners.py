@@ -131,6 +131,7 @@ def test_an_interrupted_command_ends_with_130(tmp_path, number):
         cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(HANGUP, signal.SIG_DFL),  # these tests may run under nohup
     )
     wait_until(lambda: list(tmp_path.glob("my run/events/journal-*")))  # a round is over
     process.send_signal(number)

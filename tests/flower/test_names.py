@@ -1,5 +1,7 @@
 """Who is who: a name belongs to one node at a time, and nobody is left out without a word."""
 
+import time
+
 from flmarket_sim.flower import post
 from flmarket_sim.flower.client import content_of
 from flmarket_sim.flower.library import flower
@@ -64,3 +66,21 @@ def test_a_client_that_did_not_say_who_it_is_is_greeted_again(tmp_path, capsys, 
     assert len(greetings) == 2
     assert "node 3 does not say who it is" in capsys.readouterr().out
     assert None not in [row["name"] for row in run.owners.to_pylist()]
+
+
+def test_a_greeting_that_is_lost_is_repeated(tmp_path, monkeypatch):
+    monkeypatch.setattr(post, "AGAIN", 0.05)
+    monkeypatch.setattr(post, "LOOK_AROUND", 0.01)
+    lost = []
+
+    def the_first_greeting(node, message):
+        first = node == OTHER and message.metadata.message_type == "query.hello" and not lost
+        lost.extend([message] if first else [])
+        return first
+
+    grid, _ = grid_of(small(**MARKET), tmp_path / "owners", lost=the_first_greeting)
+    began = time.monotonic()
+    run = serve(small(**MARKET), tmp_path / "run", grid, Settings(drawn=True, gather=30.0))
+    assert len(lost) == 1 and time.monotonic() - began < 25.0  # no deadline was waited for
+    assert None not in [row["name"] for row in run.owners.to_pylist()]
+    assert {row["sender"] for row in run.events("bid").to_pylist()} == {0, 1, 2}

@@ -36,12 +36,28 @@ class DuchiL2:
         clip: float = 1.0,
     ) -> Floats:
         losses = checked_losses(privacy_loss, len(gradients), self.name)
+        uniform = rng.random((2, len(gradients)))
+        agrees = uniform[1] < 1.0 / (1.0 + np.exp(-losses))
+        return self.on_side(gradients, losses, uniform[0], agrees, rng, clip)
+
+    def on_side(
+        self,
+        gradients: Floats,
+        losses: Floats,
+        uniform: Floats,
+        agrees: NDArray[np.bool_],
+        rng: np.random.Generator,
+        clip: float,
+    ) -> Floats:
+        """Points of the sphere: on the rounded gradient's side where `agrees`, else opposite.
+
+        A point and its opposite are drawn without the gradient. The gradient only decides which of
+        the two leaves, and whatever it decides, `agrees` turns round with its own chance.
+        """
         count, dimension = gradients.shape
         length = norms(gradients, "l2")
         scale = sphere_radius(losses, dimension, clip)
-        uniform = rng.random((2, count))
-        along = uniform[0] < 0.5 + 0.5 * length / clip  # rounded to the gradient's own direction
-        agrees = uniform[1] < 1.0 / (1.0 + np.exp(-losses))
+        along = uniform < 0.5 + 0.5 * length / clip  # rounded to the gradient's own direction
         released = np.empty(gradients.shape)
         step = max(1, NUMBERS // dimension)
         for begin in range(0, count, step):

@@ -47,11 +47,12 @@ def create_noise(name: str, perturbation: Perturbation, clip: float, streams: St
     """The noise of a scenario's privacy.noise. Raises InputError where there is none."""
     if name == "simulation":
         return SimulationNoise(perturbation, clip, streams)
-    from flmarket_sim.privacy.hardened import HardenedNoise
+    from flmarket_sim.privacy.hardened import HARDENED, HardenedNoise
 
-    if perturbation.name != HardenedNoise.perturbation:
+    if perturbation.name not in HARDENED:
+        names = " and ".join(map(repr, HARDENED))
         raise InputError(
-            f"hardened noise exists for the perturbation {HardenedNoise.perturbation!r} only, not "
-            f"for {perturbation.name!r}"
+            f"hardened noise exists for the perturbations {names} only, not for "
+            f"{perturbation.name!r}"
         )
-    return HardenedNoise(clip)
+    return HardenedNoise(perturbation.name, clip)

@@ -227,7 +227,7 @@ class Privacy(Part):
     noise: Literal["simulation", "hardened"] = Field(
         "simulation",
         description="'simulation' can be repeated and is not fit for a release; "
-        "'hardened' (OpenDP, for laplace only) is, and takes no seed",
+        "'hardened' (OpenDP, for laplace and duchi-l2) is, and takes no seed",
     )
 
 

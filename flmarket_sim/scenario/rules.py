@@ -33,7 +33,7 @@ from flmarket_sim.scenario.toml_lines import PathKeys
 
 Tables = dict[str, Any]
 SHARES_TOLERANCE = 1e-9
-HARDENED_PERTURBATION = "laplace"
+HARDENED_PERTURBATIONS = ("laplace", "duchi-l2")
 COMMON: PathKeys = ("perturbation",)  # the scenario's own
 
 
@@ -44,7 +44,7 @@ def cross_problems(tables: Tables) -> Iterator[Problem]:
         valuations_are_finite,
         shares_are_of_one_whole,
         hardened_noise_is_not_repeated,
-        hardened_noise_is_laplace,
+        hardened_noise_exists,
         all_gradients_have_one_promise,
         a_budget_is_one_of_two,
         buyers_have_different_names,
@@ -114,16 +114,16 @@ def hardened_noise_is_not_repeated(tables: Tables) -> Iterator[Problem]:
         )
 
 
-def hardened_noise_is_laplace(tables: Tables) -> Iterator[Problem]:
+def hardened_noise_exists(tables: Tables) -> Iterator[Problem]:
     if table_of(tables, "privacy").get("noise") != HARDENED:
         return
     for path, spec in _perturbations(tables):
-        if spec.get("name") != HARDENED_PERTURBATION:
+        if spec.get("name") not in HARDENED_PERTURBATIONS:
+            names = " and ".join(map(repr, HARDENED_PERTURBATIONS))
             yield Problem(
                 path,
-                f"hardened noise exists for the perturbation {HARDENED_PERTURBATION!r} only; "
-                f"give [perturbation] name = {HARDENED_PERTURBATION!r}, or "
-                "privacy.noise = 'simulation'",
+                f"hardened noise exists for the perturbations {names} only; "
+                "give one of them as [perturbation] name, or privacy.noise = 'simulation'",
             )
 
 

@@ -225,7 +225,7 @@ REFUSALS: dict[str, Callable[[], object]] = {
     "hardened noise for another": lambda: create_noise(
         "hardened", perturbations.create("piecewise"), 1.0, Streams(0)
     ),
-    "a hardened gradient without numbers": lambda: HardenedNoise(1.0).release(
+    "a hardened gradient without numbers": lambda: HardenedNoise("laplace", 1.0).release(
         np.array([np.nan]), 1.0, 7, 3, 0
     ),
     "an audit of nothing": lambda: audit_batches(LAPLACE, PrivacyClaim(0.0, 2), 100),

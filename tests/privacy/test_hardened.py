@@ -8,9 +8,11 @@ import pytest
 import flmarket_sim as fm
 from flmarket_sim.errors import InputError, ScenarioError
 from flmarket_sim.eventlog.summary import summarise
+from flmarket_sim.perturbation.duchi_l2 import sphere_radius
 from flmarket_sim.privacy import hardened
 from flmarket_sim.privacy.accounting import composed_loss
 from flmarket_sim.scenario.model import Privacy, Scenario
+from flmarket_sim.scenario.rules import HARDENED_PERTURBATIONS
 from flmarket_sim.scenario.scenario_file import build_scenario, parse_scenario
 from flmarket_sim.sweep.sweep_plan import parse_sweep
 from tests.support.command_line import flmarket
@@ -39,12 +41,49 @@ def test_opendp_proves_no_more_loss_than_is_sold(opendp):
 
 
 def test_hardened_noise_is_laplace_noise_of_the_same_scale(opendp):
-    noise = hardened.HardenedNoise(clip=1.5)
+    noise = hardened.HardenedNoise("laplace", clip=1.5)
     drawn = np.concatenate([noise.release(np.full(400, 0.001), 0.5, 0, 0, 0) for _ in range(10)])
     assert np.abs(drawn).mean() == pytest.approx(6.0, rel=0.12)
     assert np.quantile(drawn, [0.25, 0.75]) == pytest.approx(
         [-6 * np.log(2), 6 * np.log(2)], rel=0.2
     )
+
+
+def test_the_scenario_and_the_noise_know_the_same_perturbations():
+    assert tuple(hardened.HARDENED) == HARDENED_PERTURBATIONS
+
+
+@pytest.mark.parametrize("loss", [1e-6, 0.01, 0.5, 1.0, 2.0, 8.0, 30.0, 40.0, 500.0])
+def test_opendp_proves_no_more_loss_for_the_coin_than_is_sold(opendp, loss):
+    proven = hardened.coin(loss).map(1)
+    assert proven <= loss
+    assert proven >= min(loss * (1 - 1e-5), 35.0)  # as much as numbers of eight bytes allow
+
+
+def test_all_that_a_gradient_decides_of_a_half_sphere_is_a_sign(opendp, monkeypatch):
+    """With the same public randomness any two gradients leave as the same point or its opposite."""
+    draw = np.random.default_rng
+    monkeypatch.setattr(hardened.np.random, "default_rng", lambda: draw(7))
+    rng = draw(0)
+    gradients = [np.zeros(30), np.eye(30)[0], *(rng.normal(size=(40, 30)) / 9)]
+    sent = [hardened.release_half_sphere(one, 1.0, 1.0) for one in gradients]
+    signs = [np.array_equal(one, sent[0]) for one in sent]
+    assert all(same or np.array_equal(one, -sent[0]) for one, same in zip(sent, signs, strict=True))
+    assert len(set(signs)) == 2
+
+
+@pytest.mark.parametrize("length", [0.6, 1.0])
+def test_a_hardened_half_sphere_is_that_of_the_perturbation(opendp, length):
+    gradient, loss, draws = np.array([length, 0.0, 0.0]), 1.0, 4000
+    noise = hardened.HardenedNoise("duchi-l2", clip=1.0)
+    sent = np.array([noise.release(gradient, loss, 0, 0, 0) for _ in range(draws)])
+    radius = sphere_radius(np.array([loss]), 3, 1.0)[0]
+    np.testing.assert_allclose(np.linalg.norm(sent, axis=1), radius, rtol=1e-12)
+    spread = radius / np.sqrt(3 * draws)
+    np.testing.assert_allclose(sent.mean(axis=0), gradient, atol=5 * spread)
+    kept = 1 / (1 + np.exp(-loss))
+    side = kept * (1 + length) / 2 + (1 - kept) * (1 - length) / 2
+    assert (sent[:, 0] > 0).mean() == pytest.approx(side, abs=5 * 0.5 / np.sqrt(draws))
 
 
 def test_a_hardened_run_is_another_one_each_time_and_says_so(opendp, tmp_path):

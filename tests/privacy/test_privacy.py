@@ -103,6 +103,6 @@ def test_what_is_no_gradient_does_not_leave(broken):
         leaving(broken(), np.ones((1, 2)), [1.0]).leave(0, 0, 0, 0)
 
 
-def test_hardened_noise_exists_for_laplace_only():
-    with pytest.raises(InputError, match="'laplace' only, not for 'duchi-l2'"):
-        create_noise("hardened", fm.perturbation.create("duchi-l2"), 1.0, Streams(0))
+def test_hardened_noise_exists_for_two_perturbations_only():
+    with pytest.raises(InputError, match="'laplace' and 'duchi-l2' only, not for 'duchi-linf'"):
+        create_noise("hardened", fm.perturbation.create("duchi-linf"), 1.0, Streams(0))

@@ -287,6 +287,18 @@ def test_hardened_noise_passes_and_half_of_it_does_not(monkeypatch):
     assert not privacy.audit(Laplace(), 1.0, 2, draws=1500, noise="hardened").passed
 
 
+def test_a_hardened_half_sphere_passes_and_a_coin_of_twice_the_loss_does_not(monkeypatch):
+    pytest.importorskip("opendp", reason="the extra [privacy] is not installed")
+    from flmarket_sim.privacy import hardened
+
+    half_sphere = fm.perturbation.create("duchi-l2")
+    found = privacy.audit(half_sphere, 1.0, 10, draws=1500, noise="hardened")
+    assert found.passed and found.lower_bound > 0.6
+    fair = hardened.coin
+    monkeypatch.setattr(hardened, "coin", lambda loss: fair(2 * loss))
+    assert not privacy.audit(half_sphere, 1.0, 10, draws=1500, noise="hardened").passed
+
+
 def command(*arguments):
     return CliRunner().invoke(app, ["privacy", "audit", *arguments, "--workers", "1"])
 
@@ -325,7 +337,7 @@ def test_the_command_takes_any_perturbation_and_fits_the_window():
         (["laplac"], "did you mean 'laplace'"),
         (["priv-unit", "--option", "length"], "`option` takes KEY=VALUE"),
         (["priv-unit", "--option", "length=long"], "length: Input should be 'kept' or 'unit'"),
-        (["priv-unit", "--noise", "hardened"], "'laplace' only"),
+        (["priv-unit", "--noise", "hardened"], "'laplace' and 'duchi-l2' only"),
         (["gaussian", "--option", "delta=0.7"], "delta must lie between"),
     ],
 )

@@ -60,12 +60,13 @@ def test_an_older_run_is_read_as_it_was_meant(tmp_path):
     assert scenario.perturbation.name == "laplace" and scenario.aggregation.error == "coordinate"
 
 
-def test_hardened_noise_is_for_laplace_only():
+def test_hardened_noise_is_for_two_perturbations_only():
     tables = {"rounds": 1, "privacy": {"noise": "hardened"}, "model": {"name": "none"}}
-    with pytest.raises(ScenarioError, match="'laplace' only"):
+    with pytest.raises(ScenarioError, match="'laplace' and 'duchi-l2' only"):
         build_scenario(tables)
     build_scenario(tables | {"perturbation": {"name": "laplace"}})
-    buyers = [{"name": "a", "perturbation": {"name": "duchi-l2"}}]
+    build_scenario(tables | {"perturbation": {"name": "duchi-l2"}})
+    buyers = [{"name": "a", "perturbation": {"name": "duchi-linf"}}]
     with pytest.raises(ScenarioError, match=r"buyers\[0\]\.perturbation"):
         build_scenario(tables | {"perturbation": {"name": "laplace"}, "buyers": buyers})
 

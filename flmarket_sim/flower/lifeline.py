@@ -27,20 +27,26 @@ class Lifeline:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._held: list[socket.socket] = []
+        self._last = socket.socket()  # its connection comes after those of all servers
+        self._last.bind(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
 
     def _accept(self) -> None:
-        with suppress(OSError):  # the listener is closed
-            while True:
-                self._held.append(self._listener.accept()[0])
+        end = self._last.getsockname()
+        while True:
+            line, comes_from = self._listener.accept()
+            if comes_from == end:
+                line.close()
+                return
+            self._held.append(line)
 
     def close(self, patience: float = 0.0) -> None:
         """Waits until the servers have ended; ends those that go on after `patience` seconds."""
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
+        self._last.connect(self._listener.getsockname())
+        self._thread.join()
+        self._last.close()
         self._listener.close()
-        self._thread.join(1.0)
         end = time.monotonic() + patience
         going_on = [one for one in self._held if not _ended(one, end)]
         end = time.monotonic() + 2 * FORCE
@@ -74,24 +80,30 @@ def held(address: str) -> Iterator[None]:
     except OSError:
         raise KeyboardInterrupt from None
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    done = threading.Event()
-    threading.Thread(target=_watch, args=(line, done), daemon=True).start()
+    done, turn = threading.Event(), threading.Lock()
+    threading.Thread(target=_watch, args=(line, done, turn), daemon=True).start()
     try:
         yield
     finally:
-        done.set()
-        signal.signal(signal.SIGINT, before)
-        with suppress(OSError):
-            line.shutdown(socket.SHUT_RDWR)
+        try:
+            with turn:  # from here on nobody interrupts what comes after the block
+                done.set()
+        finally:
+            done.set()
+            signal.signal(signal.SIGINT, before)
+            with suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
 
 
-def _watch(line: socket.socket, done: threading.Event) -> None:
+def _watch(line: socket.socket, done: threading.Event, turn: threading.Lock) -> None:
     with line:
         _ended(line, math.inf)
-    if not done.is_set():
+    with turn:
+        if done.is_set():
+            return
         _interrupt()
-        if not done.wait(FORCE):
-            os._exit(1)
+    if not done.wait(FORCE):
+        os._exit(1)
 
 
 def _interrupt() -> None:

@@ -255,14 +255,7 @@ class FirstFailure:
         except BaseException:
             os._exit(KILLED)
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_setup(self) -> Generator[None, object, object]:
-        try:
-            return (yield)
-        except pytest.skip.Exception:
-            raise
-        except BaseException:
-            os._exit(KILLED)
+    pytest_runtest_setup = pytest_runtest_call
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,12 +33,29 @@ def numbered_labels(names: list[str]) -> tuple[str, ...]:
     return tuple(labels)
 
 
+def first_free(count: int, shares: Sequence[float], orders: Sequence[Ints]) -> Codes:
+    """(count,) the first place of a list whose share of its own order has the owner, or HONEST.
+
+    Each place takes the first owners of its order whom no earlier place has taken, so that a larger
+    share keeps the owners of a smaller one.
+    """
+    code: Codes = np.full(count, HONEST, np.int8)
+    for place, (share, order) in enumerate(zip(shares, orders, strict=True)):
+        free = order[code[order] == HONEST]
+        code[free[: int(np.floor(share * len(order) + 0.5))]] = place
+    return code
+
+
+def begun(code: Codes, begins: Ints, round_number: int) -> Codes:
+    """(n,) what owners do in a round, of places that begin in the rounds `begins`."""
+    return np.where(begins[code] <= round_number, code, HONEST).astype(np.int8)
+
+
 class Cast:
     """Who behaves how. `code` (N,) is a position in the scenario's list of behaviours, or HONEST.
 
     Each behaviour has an order of owners of its own, drawn by its place in the list, and takes the
-    first ones. So a larger share keeps the owners of a smaller share, and another behaviour in the
-    same place has the same owners.
+    first ones, so that another behaviour in the same place has the same owners.
     """
 
     def __init__(self, scenario: Scenario, streams: Streams) -> None:
@@ -46,13 +65,12 @@ class Cast:
             registry.behaviours.create(spec.name, **spec.options) for spec in specs
         ]
         self.begins = np.array([spec.from_round for spec in specs])
-        self.code: Codes = np.full(count, HONEST, np.int8)
-        for place, spec in enumerate(specs):
-            order = streams.generator(Purpose.BEHAVIOUR, place).permutation(count)
-            free = order[self.code[order] == HONEST]
-            self.code[free[: int(np.floor(spec.share * count + 0.5))]] = place
+        orders = [
+            streams.generator(Purpose.BEHAVIOUR, place).permutation(count)
+            for place in range(len(specs))
+        ]
+        self.code = first_free(count, [spec.share for spec in specs], orders)
 
     def acting(self, owners: Ints, round_number: int) -> Codes:
         """(n,) the behaviour by which each owner bids in a round."""
-        code = self.code[owners]
-        return np.where(self.begins[code] <= round_number, code, HONEST).astype(np.int8)
+        return begun(self.code[owners], self.begins, round_number)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from flmarket_sim.market.behaviour_cast import HONEST, Cast, numbered_labels
+from flmarket_sim.market.behaviour_cast import (
+    HONEST,
+    Cast,
+    Codes,
+    begun,
+    first_free,
+    numbered_labels,
+)
 from flmarket_sim.plugins import registry
 from flmarket_sim.randomness import Purpose, Streams
 from flmarket_sim.scenario.cheating_tables import CheatShare
@@ -13,7 +20,6 @@ from flmarket_sim.scenario.model import Scenario
 from flmarket_sim.strategy.cheats.cheat import Cheat
 
 Ints = NDArray[np.int64]
-Codes = NDArray[np.int8]
 
 
 def cheat_labels(scenario: Scenario) -> tuple[str, ...]:
@@ -26,9 +32,8 @@ def cheat_labels(scenario: Scenario) -> tuple[str, ...]:
 class CheatCast:
     """Who cheats how. `code` (N,) is a position in the scenario's list of cheats, or HONEST.
 
-    Each cheat has an order of owners of its own and takes the first ones who have none yet. So a
-    larger share keeps the owners of a smaller share, and another cheat in the same place has the
-    same owners. Their bids are the business of behaviours.
+    Each cheat has an order of owners of its own, drawn by its place in the list, and takes the
+    first ones. Their bids are the business of behaviours.
     """
 
     def __init__(self, scenario: Scenario, streams: Streams, bidding: Cast | None) -> None:
@@ -38,17 +43,15 @@ class CheatCast:
             registry.cheats.create(spec.name, **spec.options) for spec in specs
         ]
         self.begins = np.array([spec.from_round for spec in specs])
-        self.code: Codes = np.full(count, HONEST, np.int8)
+        orders = []
         for place, spec in enumerate(specs):
             order = streams.generator(Purpose.CHEATS, place).permutation(count)
-            among = order[_are_among(spec, order, bidding)]
-            free = among[self.code[among] == HONEST]
-            self.code[free[: int(np.floor(spec.share * len(among) + 0.5))]] = place
+            orders.append(order[_are_among(spec, order, bidding)])
+        self.code = first_free(count, [spec.share for spec in specs], orders)
 
     def acting(self, owners: Ints, round_number: int) -> Codes:
         """(n,) the cheat of each owner in a round."""
-        code = self.code[owners]
-        return np.where(self.begins[code] <= round_number, code, HONEST).astype(np.int8)
+        return begun(self.code[owners], self.begins, round_number)
 
 
 def _are_among(spec: CheatShare, owners: Ints, bidding: Cast | None) -> NDArray[np.bool_]:

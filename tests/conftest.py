@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -15,6 +17,16 @@ from flmarket_sim.scenario.scenario_file import build_scenario
 settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("suite")
 LONG = {"test_reproduction.py", "test_notebooks.py", "test_cli.py", "test_check_auction.py"}
+
+
+def pytest_configure() -> None:
+    """Tests that run in the background of a shell, or under nohup, ignore signals. The commands that
+    a test starts and interrupts would inherit that, but not a handler."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup is not None and signal.getsignal(hangup) is signal.SIG_IGN:
+        signal.signal(hangup, lambda *_: None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -20,8 +20,8 @@ LONG = {"test_reproduction.py", "test_notebooks.py", "test_cli.py", "test_check_
 
 
 def pytest_configure() -> None:
-    """Tests that run in the background of a shell, or under nohup, ignore signals. The commands that
-    a test starts and interrupts would inherit that, but not a handler."""
+    """Tests that run in the background of a shell, or under nohup, ignore signals. The commands
+    that a test starts and interrupts would inherit that, but not a handler."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     hangup = getattr(signal, "SIGHUP", None)

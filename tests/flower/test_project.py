@@ -7,6 +7,7 @@ import pytest
 
 from flmarket_sim.errors import InputError
 from flmarket_sim.flower.project import new_project, project_name
+from flmarket_sim.privacy.hardened import HARDENED
 from flmarket_sim.scenario.scenario_file import load_scenario
 
 MOST_LINES = 30
@@ -30,7 +31,7 @@ def test_a_project_is_what_flower_and_this_package_read(tmp_path, monkeypatch):
     }
     monkeypatch.syspath_prepend(tmp_path / "My Market 2")
     scenario = load_scenario(tmp_path / "My Market 2" / "private_market" / "scenario.toml")
-    assert scenario.budget.amount is not None and scenario.perturbation.name == "laplace"
+    assert scenario.budget.amount is not None and scenario.perturbation.name in HARDENED
     own = runpy.run_path(str(tmp_path / "My Market 2" / "private_market" / "own.py"))
     x, y = own["load_records"]({"part": 1, "parts": 4})
     assert x.shape == (len(y), 64) and x.min() >= 0.0 and x.max() <= 1.0

@@ -33,7 +33,7 @@ from flmarket_sim.flower.messages import (
     packed,
     unpacked,
 )
-from flmarket_sim.flower.own_ledger import Key, OwnLedger
+from flmarket_sim.flower.own_ledger import Key, OwnEvent, OwnLedger
 from flmarket_sim.flower.owner import Owner
 from flmarket_sim.market.ledger import WITHIN
 from flmarket_sim.market.messages import ReportColumns
@@ -83,7 +83,7 @@ class ClientMarket:
             return BidReply.of(known)
         self.owner.check(request.terms)
         away = self.chance is not None and self.chance.away(key)
-        left = self.ledger.remaining()
+        left = self.ledger.remaining(key)
         columns = None if away else self.owner.report(request.terms, left)
         reply = BidReply()
         if columns is not None:
@@ -92,13 +92,13 @@ class ClientMarket:
                 privacy_budget=float(columns.privacy_budget[0]),
                 data_size=self.owner.size,
             )
-        self.ledger.keep(key, request.type, text, reply.plain())
-        self.ledger.log(key, "announcement", False, {"budget": request.budget})
+        events = [_heard("announcement", {"budget": request.budget})]
         if columns is None:
             reason = DropoutReason.AWAY if away else DropoutReason.LIFETIME_BUDGET
-            self._log_dropout(key, DropoutStage.BID, reason)
+            events.append(_dropout(DropoutStage.BID, reason))
         else:
-            self.ledger.log(key, "bid", True, self._bid_cells(columns))
+            events.append(_said("bid", self._bid_cells(columns)))
+        self.ledger.keep(key, request.type, text, reply.plain(), events=events)
         return reply
 
     def choose(self, request: OfferRequest) -> Choice:
@@ -112,21 +112,19 @@ class ClientMarket:
             "privacy_losses": request.privacy_losses,
             "payments": request.payments,
         }
-        self.ledger.log(key, "offer", False, menu)
+        events = [_heard("offer", menu)]
         loss, payment, records = self.owner.favourite(request.terms, bid, offer_of(request))
         records = min(max(records, 1.0), float(self.owner.size))
-        reason = DecisionReason.NOTHING_ON_THE_MENU
+        reason, value = DecisionReason.NOTHING_ON_THE_MENU, 0.0
         if loss > 0.0:
-            reason = self._judged(key, request.terms, bid, loss, payment, records)
+            reason, _ = self._judged(key, request.terms, bid, loss, payment, records)
             value = self.owner.value(loss, records)
-            self._log_decision(key, reason, value)
-        else:
-            self._log_decision(key, reason, 0.0)
+        events.append(_decision(reason, value))
         taken = reason is DecisionReason.ACCEPTED
         reply = Choice(
             privacy_loss=loss if taken else 0.0, payment=payment if taken else 0.0, records=records
         )
-        self.ledger.keep(key, request.type, text, reply.plain())
+        self.ledger.keep(key, request.type, text, reply.plain(), events=events)
         return reply
 
     def sell(self, request: SaleRequest) -> SaleReply:
@@ -136,31 +134,32 @@ class ClientMarket:
             return SaleReply.of(known)
         terms, loss, payment = request.terms, request.privacy_loss, request.payment
         bid = self._bid_of(key, terms)
+        events = []
         if terms.in_turn:
             self._promised(key, loss, payment)
         else:
-            self.ledger.log(key, "allocation", False, {"privacy_loss": loss, "payment": payment})
-        reason = self._judged(key, terms, bid, loss, payment, request.records)
+            events.append(_heard("allocation", {"privacy_loss": loss, "payment": payment}))
+        reason, token = self._judged(key, terms, bid, loss, payment, request.records)
         if not terms.in_turn:
-            self._log_decision(key, reason, self.owner.value(loss, request.records))
-        if reason is not DecisionReason.ACCEPTED:
+            events.append(_decision(reason, self.owner.value(loss, request.records)))
+        if token is None:
             reply = SaleReply(accepted=False, delivered=False)
-            self.ledger.keep(key, request.type, text, reply.plain())
+            self.ledger.keep(key, request.type, text, reply.plain(), events=events)
             return reply
         if self.chance is not None and self.chance.drops_out(key):
-            self.ledger.release(key)
-            self._log_dropout(key, DropoutStage.GRADIENT, DropoutReason.DROPPED_OUT)
+            self.ledger.release(token)
+            events.append(_dropout(DropoutStage.GRADIENT, DropoutReason.DROPPED_OUT))
             reply = SaleReply(accepted=True, delivered=False)
-            self.ledger.keep(key, request.type, text, reply.plain())
+            self.ledger.keep(key, request.type, text, reply.plain(), events=events)
             return reply
+        events.append(_heard("model", {"bytes": len(request.parameters or b"")}))
         try:
             reply, cells = self._deliver(request)
         except BaseException:
-            self.ledger.release(key)
+            self.ledger.release(token)
             raise
-        self.ledger.sell(key, request.type, text, reply.plain())
-        self.ledger.log(key, "model", False, {"bytes": len(request.parameters or b"")})
-        self.ledger.log(key, "gradient", True, cells)
+        events.append(_said("gradient", cells))
+        self.ledger.sell(key, token, request.type, text, reply.plain(), events)
         return reply
 
     def settle(self, request: Settlement) -> Receipt:
@@ -193,16 +192,15 @@ class ClientMarket:
 
     def _judged(
         self, key: Key, terms: Terms, bid: ReportColumns, loss: float, payment: float, size: float
-    ) -> DecisionReason:
-        """Whether she sells this, with a promise in her ledger if she does."""
+    ) -> tuple[DecisionReason, str | None]:
+        """Whether she sells this, and if she does, the token of a promise in her ledger."""
         if loss > float(bid.privacy_budget[0]) * WITHIN or size > self.owner.size:
             raise MessageError("the broker asks for more than her bid offers")
         if not self.owner.agrees(loss, size, payment):
-            return DecisionReason.BELOW_COST
+            return DecisionReason.BELOW_COST, None
         delta = delta_of(self.owner.perturbation(terms))
-        if not self.ledger.reserve(key, loss, payment, delta):
-            return DecisionReason.LIFETIME_BUDGET
-        return DecisionReason.ACCEPTED
+        token = self.ledger.reserve(key, loss, payment, delta)
+        return DecisionReason.LIFETIME_BUDGET if token is None else DecisionReason.ACCEPTED, token
 
     def _bid_of(self, key: Key, terms: Terms) -> ReportColumns:
         """Her bid of the round; who has not bid sells nothing, under no terms but hers."""
@@ -223,9 +221,7 @@ class ClientMarket:
     def _book(self, message: BidRequest | Settlement) -> None:
         paid = zip(message.paid_buyers, message.paid_rounds, message.paid, strict=True)
         for buyer, number, amount in paid:
-            key = Key(message.run, buyer, number)
-            if self.ledger.earn(key, amount):
-                self.ledger.log(key, "payment", False, {"amount": amount})
+            self.ledger.earn(Key(message.run, buyer, number), amount)
 
     def _bid_cells(self, columns: ReportColumns) -> dict[str, Any]:
         return {
@@ -237,13 +233,22 @@ class ClientMarket:
             "values": columns.values[0].tolist(),
         }
 
-    def _log_decision(self, key: Key, reason: DecisionReason, value: float) -> None:
-        accepted = reason is DecisionReason.ACCEPTED
-        cells = {"accepted": accepted, "reason": int(reason), "value": value}
-        self.ledger.log(key, "decision", True, cells)
 
-    def _log_dropout(self, key: Key, stage: DropoutStage, reason: DropoutReason) -> None:
-        self.ledger.log(key, "dropout", True, {"stage": int(stage), "reason": int(reason)})
+def _heard(kind: str, cells: dict[str, Any]) -> OwnEvent:
+    return OwnEvent(time.time(), kind, False, cells)
+
+
+def _said(kind: str, cells: dict[str, Any]) -> OwnEvent:
+    return OwnEvent(time.time(), kind, True, cells)
+
+
+def _decision(reason: DecisionReason, value: float) -> OwnEvent:
+    accepted = reason is DecisionReason.ACCEPTED
+    return _said("decision", {"accepted": accepted, "reason": int(reason), "value": value})
+
+
+def _dropout(stage: DropoutStage, reason: DropoutReason) -> OwnEvent:
+    return _said("dropout", {"stage": int(stage), "reason": int(reason)})
 
 
 def _key(request: Asking) -> Key:

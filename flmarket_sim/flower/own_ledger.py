@@ -1,16 +1,19 @@
 """An owner's ledger, on her own disk: what she bid, sold and earned, whatever a server says.
 
-It is one SQLite file. A gradient leaves only after its privacy loss is on the disk, so a kill can
-cost her money but never privacy that she has not booked. Every reply is kept until the next round
-of the same buyer: whoever asks again gets the same answer, and it is sold once.
+It is one SQLite file, which several processes of hers may use. A gradient leaves only after its
+privacy loss is on the disk, so a kill can cost her money but never privacy that she has not booked.
+Every reply is kept until the next round of the same buyer: whoever asks again gets the same answer,
+and it is sold once. What her own view has of a message is stored with her reply to it, both or
+neither.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +27,7 @@ OPEN = 3600.0  # seconds after which a promise that no server has called in coun
 TABLES = """
 CREATE TABLE IF NOT EXISTS sales (
     run TEXT, buyer INTEGER, round INTEGER, privacy_loss REAL, delta REAL, payment REAL,
-    sold INTEGER, time REAL, PRIMARY KEY (run, buyer, round));
+    sold INTEGER, time REAL, token TEXT, PRIMARY KEY (run, buyer, round));
 CREATE TABLE IF NOT EXISTS earnings (
     run TEXT, buyer INTEGER, round INTEGER, amount REAL, PRIMARY KEY (run, buyer, round));
 CREATE TABLE IF NOT EXISTS replies (
@@ -42,6 +45,15 @@ class Key(NamedTuple):
     run: str
     buyer: int
     round: int
+
+
+class OwnEvent(NamedTuple):
+    """What an owner's own view has of one moment (seconds since 1970); `sent`: by her."""
+
+    time: float
+    kind: str
+    sent: bool
+    cells: dict[str, Any]
 
 
 class Totals(NamedTuple):
@@ -74,8 +86,10 @@ class OwnLedger:
                 for statement in TABLES.split(";"):
                     self._connection.execute(statement)
                 names = {row[1] for row in self._connection.execute("PRAGMA table_info(sales)")}
-                if "time" not in names:  # a ledger of an older version
-                    self._connection.execute("ALTER TABLE sales ADD COLUMN time REAL DEFAULT 0")
+                for name in {"time": "REAL", "token": "TEXT"}.items():
+                    if name[0] not in names:  # a ledger of an older version
+                        words = "ALTER TABLE sales ADD COLUMN {} {} DEFAULT 0"
+                        self._connection.execute(words.format(*name))
         except (OSError, sqlite3.Error) as error:
             raise InputError(f"the ledger {self.path} cannot be used: {error}") from None
 
@@ -101,75 +115,93 @@ class OwnLedger:
         (earned,) = self._one("SELECT TOTAL(amount) FROM earnings")
         return Totals(sold[0], sold[1], sold[2], earned)
 
-    def remaining(self) -> float:
+    def remaining(self, key: Key | None = None) -> float:
         """The privacy loss that she may still promise; promises count as if they were kept, for an
-        hour. So a server that never buys takes her budget from others for an hour at most."""
+        hour after the last message that asked for them.
+
+        With the `key` of a round, promises of the buyer's earlier rounds do not count: a bid in
+        this round ends them.
+        """
         if self.lifetime_budget is None:
             return float("inf")
-        return max(self.lifetime_budget - self._promised(), 0.0)
+        return max(self.lifetime_budget - self._promised(key), 0.0)
 
-    def _promised(self) -> float:
+    def _promised(self, key: Key | None = None) -> float:
         """What is sold, and what is promised and still open."""
         (promised,) = self._one(
-            "SELECT TOTAL(privacy_loss) FROM sales WHERE sold = 1 OR time > ?",
-            (time.time() - OPEN,),
+            "SELECT TOTAL(privacy_loss) FROM sales WHERE sold = 1 OR (time > ? AND NOT "
+            f"({EARLIER}))",
+            (time.time() - OPEN, *(key or Key("", -1, 0))),
         )
         return float(promised)
 
-    def reserve(self, key: Key, privacy_loss: float, payment: float, delta: float) -> bool:
-        """Promises a sale in a round; False if it does not fit into the lifetime budget.
+    def reserve(self, key: Key, privacy_loss: float, payment: float, delta: float) -> str | None:
+        """Promises a sale in a round; None if it does not fit into the lifetime budget.
 
-        A round has one sale: a promise of the round that was not kept is replaced.
+        A round has one sale: a promise of the round that was not kept is replaced. What comes back
+        names this promise, and who keeps or cancels it must have it.
         """
+        token = secrets.token_hex(8)
         with self._whole():
             if self._one("SELECT COUNT(*) FROM sales WHERE sold = 1 AND " + ROUND, key)[0]:
-                return False
+                return None
             self._connection.execute("DELETE FROM sales WHERE " + ROUND, key)
             if not self._fits(privacy_loss):
-                return False
+                return None
             self._connection.execute(
-                "INSERT INTO sales VALUES (?, ?, ?, ?, ?, ?, 0, ?)",
-                (*key, privacy_loss, delta, payment, time.time()),
+                "INSERT INTO sales (run, buyer, round, privacy_loss, delta, payment, sold, time, "
+                "token) VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?)",
+                (*key, privacy_loss, delta, payment, time.time(), token),
             )
-        return True
+        return token
 
     def _fits(self, privacy_loss: float) -> bool:
         """Whether a loss fits into the lifetime budget beside all that is sold and promised."""
         budget = self.lifetime_budget
         return budget is None or self._promised() + privacy_loss <= budget * WITHIN
 
-    def release(self, key: Key) -> None:
+    def release(self, token: str) -> None:
         """Cancels a promise that was not kept."""
         with self._whole():
-            self._connection.execute("DELETE FROM sales WHERE sold = 0 AND " + ROUND, key)
+            self._connection.execute("DELETE FROM sales WHERE sold = 0 AND token = ?", (token,))
 
     def release_all(self, run: str) -> None:
         """Cancels all promises of a run that were not kept: the run is over."""
         with self._whole():
             self._connection.execute("DELETE FROM sales WHERE sold = 0 AND run = ?", (run,))
 
-    def sell(self, key: Key, type: str, request: str, reply: dict[str, Any]) -> None:
-        """Books a promise as sold, with the reply that has the gradient: both or neither.
+    def sell(
+        self,
+        key: Key,
+        token: str,
+        type: str,
+        request: str,
+        reply: dict[str, Any],
+        events: Sequence[OwnEvent] = (),
+    ) -> None:
+        """Books the promise that `token` names as sold, with the reply that has the gradient: both
+        or neither.
 
-        After this call, and only then, the reply may leave.
+        After this call, and only then, the reply may leave. It refuses a promise that another
+        process has replaced, so what is booked is what leaves.
         """
         with self._whole():
-            promise = self._one("SELECT privacy_loss FROM sales WHERE sold = 0 AND " + ROUND, key)
+            mine = "sold = 0 AND token = ?"
+            promise = self._one("SELECT privacy_loss FROM sales WHERE " + mine, (token,))
             if promise is None:
-                raise FlmarketError(f"{self.path} has no promise for round {key.round}")
-            self._connection.execute("UPDATE sales SET time = 0 WHERE " + ROUND, key)
+                raise FlmarketError(f"{self.path} has no promise for round {key.round} any more")
+            self._connection.execute("UPDATE sales SET time = 0 WHERE " + mine, (token,))
             if not self._fits(promise[0]):  # it ran out, and others have taken its place
                 raise FlmarketError(f"the promise for round {key.round} has run out")
-            self._connection.execute("UPDATE sales SET sold = 1 WHERE " + ROUND, key)
-            self._keep(key, type, request, reply)
+            self._connection.execute("UPDATE sales SET sold = 1 WHERE " + mine, (token,))
+            self._keep(key, type, request, reply, events=events)
 
-    def earn(self, key: Key, amount: float) -> bool:
-        """Books a payment; False if it is known already."""
+    def earn(self, key: Key, amount: float) -> None:
+        """Books a payment once, however often it is told."""
         with self._whole():
-            known = self._one("SELECT COUNT(*) FROM earnings WHERE " + ROUND, key)[0]
-            if not known:
+            if not self._one("SELECT COUNT(*) FROM earnings WHERE " + ROUND, key)[0]:
                 self._connection.execute("INSERT INTO earnings VALUES (?, ?, ?, ?)", (*key, amount))
-        return not known
+                self._log(key, [OwnEvent(time.time(), "payment", False, {"amount": amount})])
 
     def reply(self, key: Key, type: str, request: str, place: int = 0) -> dict[str, Any] | None:
         """What she answered to this request; None if she was not asked this yet.
@@ -190,28 +222,41 @@ class OwnLedger:
         return _with_bytes(json.loads(row[1]))
 
     def keep(
-        self, key: Key, type: str, request: str, reply: dict[str, Any], place: int = 0
+        self,
+        key: Key,
+        type: str,
+        request: str,
+        reply: dict[str, Any],
+        place: int = 0,
+        events: Sequence[OwnEvent] = (),
     ) -> None:
         """Keeps an answer, and forgets the answers and open promises of the buyer's earlier rounds.
 
         A promise that is still open when a later round has begun will not be kept: `sell` refuses.
         """
         with self._whole():
-            earlier = "run = ? AND buyer = ? AND round < ?"
-            self._connection.execute("DELETE FROM replies WHERE " + earlier, key)
-            self._connection.execute("DELETE FROM sales WHERE sold = 0 AND " + earlier, key)
-            self._keep(key, type, request, reply, place)
+            self._connection.execute("DELETE FROM replies WHERE " + EARLIER, key)
+            self._connection.execute("DELETE FROM sales WHERE sold = 0 AND " + EARLIER, key)
+            self._keep(key, type, request, reply, place, events)
 
     def _keep(
-        self, key: Key, type: str, request: str, reply: dict[str, Any], place: int = 0
+        self,
+        key: Key,
+        type: str,
+        request: str,
+        reply: dict[str, Any],
+        place: int = 0,
+        events: Sequence[OwnEvent] = (),
     ) -> None:
         text = json.dumps(
             {k: {"hex": v.hex()} if isinstance(v, bytes) else v for k, v in reply.items()}
         )
-        self._connection.execute(
+        fresh = self._connection.execute(
             "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?)",
             (*key, type, place, request, text),
         )
+        if fresh.rowcount:
+            self._log(key, events)
 
     def answered(self, key: Key, type: str, place: int = 0) -> dict[str, Any] | None:
         """Her answer of this kind in a round, whatever the request was."""
@@ -221,14 +266,13 @@ class OwnLedger:
         ).fetchone()
         return None if row is None else _with_bytes(json.loads(row[0]))
 
-    def log(self, key: Key, kind: str, sent: bool, cells: dict[str, Any]) -> None:
-        """Adds an event to her own view."""
-        with self._whole():
-            self._connection.execute(
-                "INSERT INTO events (run, buyer, round, time, kind, sent, cells) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (*key, time.time(), kind, int(sent), json.dumps(cells)),
-            )
+    def _log(self, key: Key, events: Sequence[OwnEvent]) -> None:
+        """Adds events to her own view."""
+        self._connection.executemany(
+            "INSERT INTO events (run, buyer, round, time, kind, sent, cells) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [(*key, at, kind, int(sent), json.dumps(cells)) for at, kind, sent, cells in events],
+        )
 
     def events(self, run: str) -> list[tuple[int, int, float, str, bool, dict[str, Any]]]:
         """Buyer, round, time, kind, whether she sent it, and cells of her events in a run."""
@@ -249,6 +293,7 @@ class OwnLedger:
 
 
 ROUND = "run = ? AND buyer = ? AND round = ?"
+EARLIER = "run = ? AND buyer = ? AND round < ?"
 
 
 def _with_bytes(stored: dict[str, Any]) -> dict[str, Any]:

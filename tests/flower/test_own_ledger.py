@@ -14,6 +14,7 @@ from flmarket_sim.flower.messages import (
     BidRequest,
     MessageError,
     Named,
+    OfferRequest,
     SaleRequest,
     Settlement,
     Terms,
@@ -21,6 +22,7 @@ from flmarket_sim.flower.messages import (
 )
 from flmarket_sim.flower.own_ledger import Key, OwnLedger
 from flmarket_sim.flower.owner import Owner
+from tests.support.loopback_grid import KilledError
 
 TERMS = Terms(
     levels=4,
@@ -51,6 +53,16 @@ def sale(round_=0, loss=1.0, **changes):
         "payment": 100.0, "records": 10, "parameters": packed(np.zeros(8)),
     }  # fmt: skip
     return SaleRequest(**{**request, **changes})
+
+
+MENUS = TERMS.model_copy(update={"auction": Named(name="contract-menu"), "in_turn": True})
+
+
+def offer(round_=0):
+    return OfferRequest(
+        run="r", buyer=0, round=round_, terms=MENUS, privacy_losses=[0.5, 1.0],
+        payments=[50.0, 100.0], money=100.0, form="points",
+    )  # fmt: skip
 
 
 def sold(market):
@@ -90,29 +102,30 @@ def test_nothing_is_sold_beyond_the_lifetime_budget_whatever_the_server_says(tmp
 def test_the_ledger_is_that_of_a_list_of_sales(tmp_path_factory, steps):
     """The slow way: a dictionary of open promises and a dictionary of sales, added up each time."""
     folder = tmp_path_factory.mktemp("ledger")
-    ledger, promises, sales = OwnLedger(folder, 3.0), {}, {}
+    ledger, promises, sales, tokens = OwnLedger(folder, 3.0), {}, {}, {}
     for what, number, loss in steps:
         key = Key("r", 0, number)
         if what == "restart":
             ledger.close()
             ledger = OwnLedger(folder, 3.0)
         elif what == "release":
-            ledger.release(key)
+            ledger.release(tokens.get(number, ""))
             promises.pop(number, None)
         elif what == "reserve":
             others = {**{n: e for n, e in promises.items() if n != number}, **sales}
             fits = number not in sales and sum(others.values()) + loss <= 3.0
-            assert ledger.reserve(key, loss, 1.0, 0.0) == fits
+            tokens[number] = ledger.reserve(key, loss, 1.0, 0.0) or ""
+            assert bool(tokens[number]) == fits
             if number not in sales:
                 promises.pop(number, None)
             if fits:
                 promises[number] = loss
         elif number in promises:
-            ledger.sell(key, "train.sell", "same", {})
+            ledger.sell(key, tokens[number], "train.sell", "same", {})
             sales[number] = promises.pop(number)
         else:
             with pytest.raises(FlmarketError, match="no promise"):
-                ledger.sell(key, "train.sell", "same", {})
+                ledger.sell(key, tokens.get(number, ""), "train.sell", "same", {})
         assert ledger.totals().privacy_sold == pytest.approx(sum(sales.values()))
         assert ledger.remaining() == pytest.approx(
             3.0 - sum(sales.values()) - sum(promises.values())
@@ -181,6 +194,74 @@ def test_hardened_noise_is_the_default_and_a_client_without_it_does_not_bid(tmp_
         ClientMarket(owner(tmp_path / "third")).bid(bid(terms=terms))
 
 
+def test_two_processes_at_one_ledger_book_what_leaves(tmp_path, monkeypatch):
+    """Two servers ask for a sale of the same name and round; each is served by a process of hers.
+
+    While one computes, the other promises less in the same place. The first gradient must not leave
+    at the second one's loss.
+    """
+    first, second = (ClientMarket(owner(tmp_path, lifetime_budget=1.0)) for _ in range(2))
+    first.bid(bid())
+    delivers = ClientMarket._deliver
+
+    def meanwhile(market, request):
+        if market is first:
+            monkeypatch.setattr(ClientMarket, "_deliver", delivers)
+            assert second.sell(sale(loss=0.01)).gradient is not None
+        return delivers(market, request)
+
+    monkeypatch.setattr(ClientMarket, "_deliver", meanwhile)
+    with pytest.raises(FlmarketError, match="no promise for round 0 any more"):
+        first.sell(sale(loss=1.0))
+    assert sold(first) == 0.01 and first.ledger.remaining() == 0.99
+
+
+def test_a_cancelled_promise_of_one_process_is_not_that_of_another(tmp_path):
+    ledger = OwnLedger(tmp_path, 2.0)
+    mine = ledger.reserve(Key("r", 0, 0), 1.0, 1.0, 0.0)
+    theirs = OwnLedger(tmp_path, 2.0).reserve(Key("r", 0, 0), 0.5, 1.0, 0.0)
+    ledger.release(mine)
+    assert ledger.remaining() == 1.5
+    ledger.sell(Key("r", 0, 0), theirs, "train.sell", "theirs", {})
+    assert ledger.totals().privacy_sold == 0.5
+
+
+@pytest.mark.parametrize("stage", ["bid", "choose", "sell"])
+def test_after_a_kill_her_own_view_has_every_event_once(tmp_path, stage, monkeypatch):
+    """She is killed before her reply is stored, and before a payment is; then she is asked again."""
+
+    def killed(*_, **__):
+        raise KilledError
+
+    def answered(market):
+        if stage == "choose":
+            market.choose(offer(1))
+        elif stage == "sell":
+            market.sell(sale(1))
+
+    terms = TERMS if stage != "choose" else MENUS
+    paid = {"paid_buyers": [0], "paid_rounds": [0], "paid": [2.0]}
+    request = bid(1, terms=terms, **paid)
+    whole = ClientMarket(owner(tmp_path / "whole"))
+    whole.bid(request)
+    answered(whole)
+    market = ClientMarket(owner(tmp_path / "killed"))
+    if stage != "bid":
+        market.bid(request)
+    with monkeypatch.context() as patch:
+        patch.setattr(OwnLedger, "_keep", killed)
+        patch.setattr(OwnLedger, "_log", killed)
+        with pytest.raises(KilledError):
+            market.bid(request) if stage == "bid" else answered(market)
+    market = ClientMarket(owner(tmp_path / "killed"))
+    for _ in range(2):
+        market.bid(request)
+        answered(market)
+    kinds = [[event[3] for event in one.ledger.events("r")] for one in (whole, market)]
+    assert kinds[0] == kinds[1] and kinds[0][:3] == ["payment", "announcement", "bid"]
+    assert len(kinds[0]) == {"bid": 3, "choose": 5, "sell": 7}[stage]
+
+
 def test_a_payment_is_booked_once(tmp_path):
     market = ClientMarket(owner(tmp_path))
     for _ in range(2):
@@ -196,7 +277,8 @@ def test_a_kill_between_promise_and_sale_gives_the_promise_back_in_the_next_roun
     assert market.ledger.reserve(Key("r", 0, 0), 1.0, 5.0, 0.0)
     again = ClientMarket(owner(tmp_path, lifetime_budget=1.5))
     assert again.ledger.remaining() == 0.5
-    again.bid(bid(1))
+    assert again.ledger.remaining(Key("r", 1, 1)) == again.ledger.remaining(Key("s", 0, 1)) == 0.5
+    assert again.bid(bid(1)).privacy_budget == 1.0
     assert again.ledger.remaining() == 1.5
 
 
@@ -213,13 +295,14 @@ def test_a_promise_that_nobody_calls_in_ends(tmp_path, monkeypatch):
     now = 1e9
     monkeypatch.setattr(own_ledger.time, "time", lambda: now)
     ledger = OwnLedger(tmp_path, 2.0)
-    assert ledger.reserve(Key("idle", 0, 0), 2.0, 1.0, 0.0)
+    idle = ledger.reserve(Key("idle", 0, 0), 2.0, 1.0, 0.0)
     assert ledger.remaining() == 0.0 and not ledger.reserve(Key("r", 0, 0), 1.0, 1.0, 0.0)
     now += own_ledger.OPEN + 1.0
-    assert ledger.remaining() == 2.0 and ledger.reserve(Key("r", 0, 0), 1.5, 1.0, 0.0)
+    assert ledger.remaining() == 2.0
+    token = ledger.reserve(Key("r", 0, 0), 1.5, 1.0, 0.0)
     with pytest.raises(FlmarketError, match="has run out"):
-        ledger.sell(Key("idle", 0, 0), "train.sell", "late", {})
-    ledger.sell(Key("r", 0, 0), "train.sell", "in time", {})
+        ledger.sell(Key("idle", 0, 0), idle, "train.sell", "late", {})
+    ledger.sell(Key("r", 0, 0), token, "train.sell", "in time", {})
     assert ledger.totals().privacy_sold == 1.5 and ledger.remaining() == 0.5
 
 
@@ -227,9 +310,9 @@ def test_an_old_promise_that_still_fits_is_kept(tmp_path, monkeypatch):
     now = 1e9
     monkeypatch.setattr(own_ledger.time, "time", lambda: now)
     ledger = OwnLedger(tmp_path, 2.0)
-    assert ledger.reserve(Key("slow", 0, 0), 2.0, 1.0, 0.0)
+    token = ledger.reserve(Key("slow", 0, 0), 2.0, 1.0, 0.0)
     now += 10 * own_ledger.OPEN
-    ledger.sell(Key("slow", 0, 0), "train.sell", "late", {})
+    ledger.sell(Key("slow", 0, 0), token, "train.sell", "late", {})
     assert ledger.totals().privacy_sold == 2.0 and ledger.remaining() == 0.0
 
 
@@ -241,13 +324,14 @@ def test_the_end_of_a_run_ends_its_promises(tmp_path):
     assert market.ledger.remaining() == 1.75
 
 
-def test_a_ledger_without_times_is_read(tmp_path):
+def test_a_ledger_without_times_and_tokens_is_read(tmp_path):
     ledger = OwnLedger(tmp_path, 2.0)
-    ledger.reserve(Key("r", 0, 0), 1.0, 1.0, 0.0)
-    ledger.sell(Key("r", 0, 0), "train.sell", "once", {})
+    token = ledger.reserve(Key("r", 0, 0), 1.0, 1.0, 0.0)
+    ledger.sell(Key("r", 0, 0), token, "train.sell", "once", {})
     ledger.close()
     with sqlite3.connect(tmp_path / own_ledger.FILE) as older:
         older.execute("ALTER TABLE sales DROP COLUMN time")
+        older.execute("ALTER TABLE sales DROP COLUMN token")
     older.close()
     again = OwnLedger(tmp_path, 2.0)
     assert again.remaining() == 1.0 and again.reserve(Key("r", 0, 1), 1.0, 1.0, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
@@ -87,17 +88,18 @@ def _answer(
     message: Any,
     context: Any,
 ) -> Any:
-    """Answers a message of Flower. What is wrong with it goes to the owner; the broker gets a
-    refusal, which does not say why."""
+    """Answers a message of Flower. What goes wrong is said to the owner; the broker gets a refusal,
+    which does not say why: Flower would send the words of an exception on."""
     try:
         plain = dict(message.content.config_records.get(RECORD, {}))
         one = market(context)
         with one.lock, one.timed():
             reply = answer(one, kind.of(plain))
-    except FlmarketError as error:
-        say(f"{kind.type} is refused: {error}")
+    except Exception as error:  # her own code may fail in any way
+        what = str(error) if isinstance(error, FlmarketError) else traceback.format_exc()
+        say(f"{kind.type} is refused: {what}")
         if refusal is None:
-            raise
+            raise FlmarketError("refused; the owner's own output has the reason") from None
         reply = refusal
     return flower().Message(content_of(reply), reply_to=message)
 

@@ -18,9 +18,10 @@ from flmarket_sim.storage.atomic_files import write_text
 
 Reply = TypeVar("Reply", bound=Wire)
 CLIENTS = "clients.json"
-GREETING = 5.0  # seconds for clients to say who they are at the end of a run
+GREETING = 5.0  # seconds for which others wait until a client has said who she is
 LOOK_AROUND = 1.0  # seconds between looks at who is connected
 AGAIN = 10.0  # seconds after which a node is greeted again whom nobody knows
+SELDOM = 16  # times as long, at most, between greetings of a node that does not answer
 SHORTEST, LONGEST = 0.02, 0.25  # seconds between looks into the letter box
 GONE = (5,)  # error codes of Flower: the node of the receiver is not there any more
 LASTING = 86_400.0  # seconds that a request may stay unanswered in Flower
@@ -83,6 +84,7 @@ class Post:
         )
         self._nodes: dict[int, int] = {}  # node of each owner who is connected
         self._greeted: dict[int, float] = {}  # nodes, and when they are greeted again
+        self._came: dict[int, float] = {}  # nodes, and when they were greeted first
         self._told: set[tuple[int, str]] = set()
         self._hellos: dict[str, int] = {}
         self._sent: dict[str, Sent] = {}
@@ -108,7 +110,7 @@ class Post:
         there are."""
         end = time.monotonic() + patience
         while len(self._nodes) < wanted and time.monotonic() < end:
-            self._collect()
+            self._collect_late()
             self._look_around()
             self._pause(SHORTEST)
         return len(self._nodes)
@@ -135,8 +137,7 @@ class Post:
         def take(entry: Entry) -> None:
             self._last = float(entry["time"])
             if entry["kind"] == "late":
-                place = (entry["buyer"], entry["round"])
-                self.on_late(Late(entry["owner"], self._last, *place, LateMessage(entry["late"])))
+                self._hear_late([entry])
                 return
             asked_for = waiting.pop(entry["owner"], None) is not None
             if asked_for and entry["kind"] == "reply":
@@ -169,7 +170,7 @@ class Post:
                 for entry in entries:
                     take(entry)
             reachable = [owner for owner in waiting if self._nodes.get(owner) is not None]
-            if time.monotonic() >= end or not (reachable or self._hellos):
+            if time.monotonic() >= end or not (reachable or self._expects_names()):
                 break
             pause = SHORTEST if entries else min(1.5 * pause, LONGEST)
             if waiting:
@@ -178,11 +179,19 @@ class Post:
         self.inbox.add({"kind": "closed", "time": self._now()})
         return self._last
 
+    def _expects_names(self) -> bool:
+        """Whether somebody who has just come has not said yet who she is."""
+        fresh = time.monotonic() - GREETING
+        return any(self._came.get(node, 0.0) > fresh for node in self._hellos.values())
+
     def tell(self, requests: Mapping[int, Wire], seconds: float) -> None:
         """Sends requests whose replies change nothing, and waits for them, at most `seconds`.
 
-        Nobody waits for an owner who has not replied to what she was asked last.
+        Nobody waits for an owner who has not replied to what she was asked last. Replies to earlier
+        requests are late.
         """
+        while self.inbox.repeating:
+            self._hear_late([self.inbox.next()])
         if not set(requests) <= set(self._nodes):  # after a restart nobody has been greeted yet
             self.gather(self.owners, min(seconds, GREETING))
         waiting, end = dict(requests), time.monotonic() + seconds
@@ -191,10 +200,24 @@ class Post:
         self._send(waiting, None, (0, 0))
         waiting = {owner: one for owner, one in waiting.items() if owner not in self._silent}
         while waiting and time.monotonic() < end:
-            for entry in self._collect(waiting):
+            for entry in self._collect_late(waiting):
                 waiting.pop(entry["owner"], None)
             waiting = {owner: one for owner, one in waiting.items() if owner in self._nodes}
             self._pause(SHORTEST)
+
+    def _collect_late(self, waiting: Mapping[int, Wire] | None = None) -> list[Entry]:
+        """Looks into the letter box: what is late is heard at once; returns the other entries."""
+        entries = self._collect(waiting)
+        late = [entry for entry in entries if entry["kind"] == "late"]
+        if late:
+            self.inbox.add(*late)
+            self._hear_late(late)
+        return [entry for entry in entries if entry["kind"] != "late"]
+
+    def _hear_late(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            self._last, place = float(entry["time"]), (entry["buyer"], entry["round"])
+            self.on_late(Late(entry["owner"], self._last, *place, LateMessage(entry["late"])))
 
     def _now(self) -> float:
         self._last = max(self._last, time.time() - self.origin)
@@ -219,7 +242,8 @@ class Post:
     def _look_around(self) -> None:
         """Greets nodes that nobody knows, and forgets those that are gone.
 
-        A greeting can be lost with the run of a server that was killed, so it is repeated.
+        A greeting can be lost with the run of a server that was killed, so it is repeated, less and
+        less often.
         """
         if time.monotonic() - self._looked < LOOK_AROUND:
             return
@@ -228,8 +252,11 @@ class Post:
         self._nodes = {owner: node for owner, node in self._nodes.items() if node in online}
         self._hellos = {name: node for name, node in self._hellos.items() if node in online}
         self._greeted = {node: due for node, due in self._greeted.items() if node in online}
+        self._came = {node: since for node, since in self._came.items() if node in online}
         fresh = [node for node in sorted(online) if self._greeted.get(node, 0.0) <= self._looked]
-        self._greeted |= dict.fromkeys(fresh, self._looked + AGAIN)
+        for node in fresh:
+            silent = self._looked - self._came.setdefault(node, self._looked)
+            self._greeted[node] = self._looked + min(max(silent, AGAIN), SELDOM * AGAIN)
         hellos = [self._message(node, Hello(run=self.run), "") for node in fresh]
         if hellos:
             pushed = zip(self._flower(self.grid.push_messages, hellos), fresh, strict=True)
@@ -319,6 +346,8 @@ class Post:
             if message.error.code in GONE:
                 if self._nodes.get(sent.owner) == sent.node:
                     del self._nodes[sent.owner]
+                    self._greeted.pop(sent.node, None)  # if it comes back, it is greeted again
+                    self._came.pop(sent.node, None)
                 return None
             return {"kind": "failed", "owner": sent.owner, "time": now} if current else None
         self._silent.discard(sent.owner)

@@ -92,6 +92,7 @@ def serve(
         if folder.finished:
             folder.tidy()
             return Run(folder.path)
+        folder.check_data_files(scenario)
         with threadpool_limits(limits=1, user_api="blas"):
             return ServerMarket(folder, scenario, grid, settings).hold(progress)
     finally:
@@ -195,12 +196,12 @@ class ServerMarket:
     def _restore(self) -> None:
         """The state after the last round that was finished; the first models, if there is none."""
         start = read_checkpoint(self.folder.path)
+        self.folder.go_on(self.scenario, start, mixed=False)
         learners = [desk.learner for desk in self.desks]
         if start is None:
             first = [None if learner is None else learner.parameters for learner in learners]
             keep_first_models(self.models, first)
             return
-        self.folder.go_on(self.scenario, start, mixed=False)
         with refusing_damage(self.folder.path):
             restore_market(start, self.scenario, self.log, self.ledger, learners, self.models)
         self.done = list(start.facts.rounds)
@@ -236,6 +237,7 @@ class ServerMarket:
                 paid=[one[2] for one in due],
             )
         if requests:
+            self.inbox.begin(0, self.scenario.rounds)  # a round that no buyer has: the end
             self.post.tell(requests, SETTLE)
 
     def _finish(self, seconds: float, bridge: float) -> Run:

@@ -205,7 +205,9 @@ class PrivUnit:
         loss = np.asarray(privacy_loss, np.float64)
         cap = best_cap(loss[loss > 0], sphere_dimension(dimension, self.length, self.name))
         if self.length == "unit":
-            return variance_from(loss, clip**2 * (1.0 / cap.height**2 - 1.0))
+            spread = 1.0 / cap.height**2 - 1.0  # 0 by rounding in one dimension, at losses of 40
+            least = 4.0 * np.exp(-np.minimum(loss[loss > 0], LARGEST))
+            return variance_from(loss, clip**2 * np.where(spread > 0.0, spread, least))
         return variance_from(loss, kept_variance(cap.height, cap.mean_square, dimension, clip))
 
     def worst_pair(self, privacy_loss: float, dimension: int, clip: float = 1.0) -> WorstPair:

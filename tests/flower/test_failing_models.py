@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from flmarket_sim.errors import InputError
+from flmarket_sim.errors import FlmarketError, InputError
+from flmarket_sim.flower.client import client_app, content_of
 from flmarket_sim.flower.client_market import ClientMarket
-from flmarket_sim.flower.messages import packed, unpacked
+from flmarket_sim.flower.library import flower
+from flmarket_sim.flower.messages import RECORD, BidReply, BidRequest, Hello, packed, unpacked
 from flmarket_sim.flower.owner import Owner
 from tests.flower.test_own_ledger import TERMS, bid, owner, sale, sold
 
@@ -22,6 +24,29 @@ class FailsOnLargeNumbers(torch.nn.Module):
 
     def forward(self, x):
         return self.layer(x * torch.ones(6, dtype=x.dtype)[x.long()])
+
+
+@pytest.mark.parametrize("kind", [Hello, BidRequest])
+def test_no_word_of_what_fails_on_her_side_leaves_it(kind, tmp_path, capsys):
+    """Flower sends the words of an exception to the server."""
+
+    def fails(context):
+        raise ValueError("could not convert string to float: 'HIV positive'")
+
+    app = client_app(fails)
+    context = flower().Context(
+        run_id=1, node_id=1, node_config={}, state=flower().RecordDict(), run_config={}
+    )
+    content = content_of(Hello(run="r") if kind is Hello else bid())
+    message = flower().Message(content, dst_node_id=1, message_type=kind.type)
+    if kind is Hello:
+        with pytest.raises(FlmarketError) as refused:
+            app(message, context)
+        assert "HIV" not in str(refused.value) and refused.value.__cause__ is None
+    else:
+        reply = app(message, context)
+        assert BidReply.of(dict(reply.content.config_records[RECORD])) == BidReply()
+    assert "HIV positive" in capsys.readouterr().err
 
 
 def asked_for(classes):

@@ -3,9 +3,11 @@
 import math
 
 import numpy as np
+import pytest
 
-from flmarket_sim.flower.server_market import Settings, serve
+from flmarket_sim.flower.server_market import ServerMarket, Settings, serve
 from tests.flower.small_markets import grid_of, held, seen, small
+from tests.support.loopback_grid import KilledError
 
 DEADLINES = {
     "market__bid_deadline": 0.5,
@@ -117,6 +119,43 @@ def test_a_late_gradient_is_neither_aggregated_nor_paid(tmp_path):
     for kind, side in (("payment", "receiver"), ("weight", "receiver"), ("gradient", "sender")):
         first = [row for row in run.events(kind).to_pylist() if row["round"] == 0]
         assert victim not in {row[side] for row in first}
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_gradient_that_is_late_in_the_last_round_is_in_the_log(killed, tmp_path, monkeypatch):
+    """It comes while owners hear that the run is over, also if the server is killed then."""
+    scenario = small(rounds=1, **DEADLINES)
+    victim = winners(held(scenario, tmp_path / "whole"), 0)[0]
+    settling = []
+
+    def held_back(node, message):
+        last = message.metadata.message_type == "train.sell" and node == node_of(victim)
+        return last and not settling
+
+    grid, _ = grid_of(scenario, tmp_path / "owners", held=held_back)
+    push = grid.push_messages
+
+    def pushing(messages):
+        settling.extend(m for m in messages if m.metadata.message_type == "query.settle")
+        return push(messages)
+
+    grid.push_messages = pushing
+    if killed:
+        heard = ServerMarket._note_late
+
+        def dies(market, late):
+            raise KilledError
+
+        monkeypatch.setattr(ServerMarket, "_note_late", dies)
+        with pytest.raises(KilledError):
+            serve(scenario, tmp_path / "run", grid, Settings(drawn=True))
+        monkeypatch.setattr(ServerMarket, "_note_late", heard)
+        grid, _ = grid_of(scenario, tmp_path / "owners")
+    run = serve(scenario, tmp_path / "run", grid, Settings(drawn=True))
+    late = [(row["sender"], row["message"]) for row in run.events("late").to_pylist()]
+    assert late == [(victim, "gradient")]
+    silent = [row["sender"] for row in run.events("dropout").to_pylist()]
+    assert silent == [victim]  # at the deadline nobody knows that she will be late
 
 
 def test_an_owner_declines_what_pays_less_than_her_privacy_is_worth(tmp_path):

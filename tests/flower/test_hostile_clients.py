@@ -52,11 +52,21 @@ def hostile_grid(scenario, folder, content, **faults):
     return grid
 
 
+def test_a_bid_of_a_large_budget_is_one_like_any_other(tmp_path):
+    """A market without learning releases one coordinate, which hardly varies at large losses."""
+    scenario = small(**MARKET, model={"name": "none"}, market__bid_deadline=5.0)
+    assert scenario.perturbation.name == "priv-unit"
+    grid = hostile_grid(scenario, tmp_path / "owners", bid(privacy_budget=50.0))
+    run = serve(scenario, tmp_path / "run", grid, Settings(drawn=True))
+    assert HOSTILE in {row["sender"] for row in run.events("bid").to_pylist()}
+    assert run.rounds.to_pylist()[0]["valid"]
+
+
 @pytest.mark.parametrize("name", NO_BIDS)
 def test_a_bid_that_is_none_costs_its_client_the_round_and_nobody_else(name, tmp_path):
     """The server is killed when it has the bids, and continues from its inbox."""
     scenario, content = small(**MARKET), NO_BIDS[name]
-    grid = hostile_grid(scenario, tmp_path / "owners", content, kill_at=14)
+    grid = hostile_grid(scenario, tmp_path / "owners", content, kill_at="train.sell")
     with pytest.raises(KilledError):
         serve(scenario, tmp_path / "run", grid, Settings(drawn=True))
     assert (tmp_path / "run" / "inbox.log").read_text().count('"reply"') >= 4

@@ -84,3 +84,38 @@ def test_a_greeting_that_is_lost_is_repeated(tmp_path, monkeypatch):
     assert len(lost) == 1 and time.monotonic() - began < 25.0  # no deadline was waited for
     assert None not in [row["name"] for row in run.owners.to_pylist()]
     assert {row["sender"] for row in run.events("bid").to_pylist()} == {0, 1, 2}
+
+
+def test_a_node_that_flower_reports_as_gone_once_is_asked_again(tmp_path, monkeypatch):
+    """A node with a key comes back under its number before anybody has seen it offline."""
+    grid, _ = grid_of(small(**MARKET), tmp_path / "owners")
+    honest, gone = grid.app, []
+
+    def app(message, context):
+        first = context.node_id == OTHER and message.metadata.message_type == "query.bid"
+        if first and not gone:
+            gone.append(message)
+            return flower().Message(flower().Error(code=5, reason="gone"), reply_to=message)
+        return honest(message, context)
+
+    grid.app = app
+    run = serve(small(**MARKET), tmp_path / "run", grid, Settings(drawn=True))
+    lost = [(row["round"], row["sender"]) for row in run.events("dropout").to_pylist()]
+    assert len(gone) == 1 and set(lost) <= {(0, OTHER - 1)}
+    assert (1, OTHER - 1) in [(r["round"], r["sender"]) for r in run.events("bid").to_pylist()]
+
+
+def test_nobody_waits_long_for_a_node_that_never_says_who_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(post, "GREETING", 0.2)
+    monkeypatch.setattr(post, "LOOK_AROUND", 0.01)
+
+    def mute(node, message):
+        return node == 4
+
+    scenario = small(**MARKET, market__bid_deadline=20.0)
+    grid, _ = grid_of(scenario, tmp_path / "owners", lost=mute)
+    grid.settings[4], grid.offline = {}, {1}
+    began = time.monotonic()
+    run = serve(scenario, tmp_path / "run", grid, Settings(drawn=True, clients=2))
+    assert time.monotonic() - began < 15.0
+    assert {row["sender"] for row in run.events("bid").to_pylist()} == {1, 2}

@@ -228,7 +228,7 @@ def test_a_cancelled_promise_of_one_process_is_not_that_of_another(tmp_path):
 
 @pytest.mark.parametrize("stage", ["bid", "choose", "sell"])
 def test_after_a_kill_her_own_view_has_every_event_once(tmp_path, stage, monkeypatch):
-    """She is killed before her reply is stored, and before a payment is; then she is asked again."""
+    """She is killed before her reply or a payment is stored; then she is asked again."""
 
     def killed(*_, **__):
         raise KilledError

@@ -7,22 +7,30 @@ from flmarket_sim.flower.library import flower
 
 
 class KilledError(BaseException):
-    """The end of a process in the middle of its work: nothing catches it."""
+    """The end of some work in its middle, as far as this process goes on: what the work does when
+    anything fails is done. `forked.py` ends a process for good."""
+
+
+def fail() -> None:
+    raise KilledError
 
 
 class LoopbackGrid:
     """Nodes 1 to n with settings of their own.
 
     `lost(node, message)` says which messages never arrive, `held(node, message)` which replies wait
-    until `held` says otherwise. `kill_at` ends the broker at that call of a method, before or after
-    it has had its effect. Nodes in `offline` are not connected.
+    until `held` says otherwise. Nodes in `offline` are not connected.
+
+    `kill_at` ends the broker by `kill`: at that push or look for replies, before or after it has
+    had its effect (looks at who is connected go by the clock and do not count), or before it sends
+    the first message of that type.
     """
 
-    def __init__(self, app, settings, lost=None, held=None, kill_at: int | None = None):
+    def __init__(self, app, settings, lost=None, held=None, kill_at=None, kill=fail):
         self.app, self.settings = app, dict(enumerate(settings, 1))
         self.lost = lost or (lambda node, message: False)
         self.held: Callable = held or (lambda node, message: False)
-        self.kill_at, self.calls, self.names = kill_at, 0, count(1)
+        self.kill_at, self.kill, self.calls, self.names = kill_at, kill, 0, count(1)
         self.offline: set[int] = set()
         self.replies: dict[str, tuple[int, object]] = {}
         self.sent: list[tuple[int, str]] = []  # node and type of every message
@@ -32,14 +40,15 @@ class LoopbackGrid:
     def _call(self):
         self.calls += 1
         if self.calls == self.kill_at:
-            raise KilledError
+            self.kill()
 
     def get_node_ids(self):
-        self._call()
         return [node for node in self.settings if node not in self.offline]
 
     def push_messages(self, messages):
         self._call()
+        if self.kill_at in {message.metadata.message_type for message in messages}:
+            self.kill()
         names = []
         for message in messages:
             name = f"message-{next(self.names)}"

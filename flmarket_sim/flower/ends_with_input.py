@@ -8,6 +8,7 @@ that one ends.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 FORCE = 8.0  # seconds after which a program that was asked to end is ended
+COLLECTIONS = (50_000, 20, 100)
 
 
 def when_input_ends(do: Callable[[], None]) -> None:
@@ -45,4 +47,7 @@ if __name__ == "__main__":
     when_input_ends(_end)
     sys.argv = sys.argv[1:]
     module, _, name = sys.argv[0].partition(":")
-    getattr(import_module(module), name)()
+    program = getattr(import_module(module), name)
+    gc.freeze()  # a server makes and drops much for every request, and keeps little:
+    gc.set_threshold(*COLLECTIONS)  # to look for it less often saves a tenth of its time
+    program()

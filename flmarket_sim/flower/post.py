@@ -172,7 +172,8 @@ class Post:
             reachable = [owner for owner in waiting if self._nodes.get(owner) is not None]
             if time.monotonic() >= end or not (reachable or self._expects_names()):
                 break
-            pause = SHORTEST if entries else min(1.5 * pause, LONGEST)
+            soonest = min(SHORTEST * len(waiting), LONGEST)  # each look costs Flower some time
+            pause = soonest if entries else min(1.5 * pause, LONGEST)
             if waiting:
                 self._pause(pause)
         self._silent |= set(waiting)

@@ -18,9 +18,9 @@ from flmarket_sim.flower.fleet import Fleet, Link, LostError, connected
 from flmarket_sim.flower.library import flower, say
 
 SHORTEST, LONGEST = 0.1, 1.0  # seconds between looks for messages
-GROWTH = 1.3
+GROWTH = 1.5
 QUIET, IDLE = 120.0, 5.0  # after so many seconds without a message, so many between looks
-PATIENCE = 10.0  # times what a look takes: a SuperLink with much to do is asked less often
+PATIENCE, MOST = 40.0, 2.0  # times what a look takes, at most so many seconds, between looks
 FIRST, LAST = 1.0, 30.0  # seconds between attempts to connect again
 
 
@@ -63,7 +63,7 @@ def _answer_messages(node: _Node, stop: threading.Event) -> None:
         if node.answer_one():
             pause, heard = SHORTEST, time.monotonic()
         else:
-            stop.wait(max(pause, PATIENCE * (time.monotonic() - began)))
+            stop.wait(max(pause, min(PATIENCE * (time.monotonic() - began), MOST)))
             longest = LONGEST if time.monotonic() - heard < QUIET else IDLE
             pause = min(GROWTH * pause, longest)
 

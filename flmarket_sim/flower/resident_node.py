@@ -21,6 +21,7 @@ SHORTEST, LONGEST = 0.1, 1.0  # seconds between looks for messages
 GROWTH = 1.5
 QUIET, IDLE = 120.0, 5.0  # after so many seconds without a message, so many between looks
 PATIENCE, MOST = 40.0, 2.0  # times what a look takes, at most so many seconds, between looks
+PARTS = 0.5  # seconds in which somebody who sends has sent the rest of a message, as a rule
 FIRST, LAST = 1.0, 30.0  # seconds between attempts to connect again
 
 
@@ -59,13 +60,21 @@ def _answer_messages(node: _Node, stop: threading.Event) -> None:
     """Answers messages until `stop`, or until the connection is lost."""
     pause, heard = SHORTEST, time.monotonic()
     while not stop.is_set():
-        began = time.monotonic()
         if node.answer_one():
             pause, heard = SHORTEST, time.monotonic()
         else:
-            stop.wait(max(pause, min(PATIENCE * (time.monotonic() - began), MOST)))
+            wait = PARTS if node.letters else min(PATIENCE * node.look, MOST)
+            stop.wait(max(pause, wait))
             longest = LONGEST if time.monotonic() - heard < QUIET else IDLE
             pause = min(GROWTH * pause, longest)
+
+
+class _Letter:
+    """A message of which the head has come: the numbers of its parts, and those that have come."""
+
+    def __init__(self, run: int, name: str, parts: list[str]) -> None:
+        self.run, self.name, self.parts = run, name, parts
+        self.contents: dict[str, bytes] = {}
 
 
 class _Node:
@@ -78,30 +87,50 @@ class _Node:
         self.fleet, self.app, self.settings, self.there = fleet, app, dict(settings), there
         self.objects = flower("flwr.supercore.inflatable.inflatable_object")
         self.transfer = flower("flwr.supercore.inflatable.inflatable_utils")
+        self.letters: list[_Letter] = []  # not answered yet
+        self.look = 0.0  # seconds that the last look for messages took
 
     def answer_one(self) -> bool:
         """Answers a message if there is one. A message that is lost on the way is not answered."""
         try:
+            began = time.monotonic()
             received = self.fleet.receive()
+            self.look = time.monotonic() - began
             self.there()
-            if received is None:
-                return False
-            self._answer(*received)
+            if received is not None:
+                head, tree = received
+                parts = [part.object_id for part in self.objects.iterate_object_tree(tree)]
+                self.letters.append(_Letter(head.metadata.run_id, head.metadata.message_id, parts))
+            for letter in list(self.letters):
+                self.letters.remove(letter)
+                if self._is_whole(letter):
+                    self._answer(letter)
+                    return True
+                self.letters.append(letter)
         except LostError:
             raise
         except Exception as error:  # what Flower raises where a message or its run is gone
             say(f"a message was lost: {error}")
             return False
+        return received is not None
+
+    def _is_whole(self, letter: _Letter) -> bool:
+        """Gets the parts of a message that are missing; False if its sender has not sent all yet.
+
+        Nobody waits here: a sender who is killed never sends the rest.
+        """
+        for part in letter.parts:
+            if part not in letter.contents:
+                try:
+                    letter.contents[part] = self.fleet.pull(letter.run, part)
+                except self.transfer.ObjectUnavailableError:
+                    return False
         return True
 
-    def _answer(self, head: Any, tree: Any) -> None:
-        run, name = head.metadata.run_id, head.metadata.message_id
-        parts = [part.object_id for part in self.objects.iterate_object_tree(tree)]
-        contents = self.transfer.pull_objects(
-            parts, pull_object_fn=lambda part: self.fleet.pull(run, part)
-        )
+    def _answer(self, letter: _Letter) -> None:
+        run, name = letter.run, letter.name
         self.fleet.confirm(run, name)
-        message = self.transfer.inflate_object_from_contents(name, contents)
+        message = self.transfer.inflate_object_from_contents(name, letter.contents)
         message.metadata.__dict__["_message_id"] = name
         began = time.monotonic()
         reply = self._reply(message, run)

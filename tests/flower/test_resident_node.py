@@ -95,6 +95,67 @@ def test_a_superlink_that_never_was_there_ends_the_node(monkeypatch):
         stay(Link("here:1"), None, {}, stop, patience=0.0)
 
 
+class Partial:
+    """A connection over which messages come in parts, of which some come later or never."""
+
+    node_id = 7
+
+    def __init__(self, messages, there):
+        self.messages, self.there, self.sent, self.pulled = messages, there, [], []
+
+    def receive(self):
+        if not self.messages:
+            return None
+        message = self.messages.pop(0)
+        objects = flower("flwr.supercore.inflatable.inflatable_object")
+        return message, objects.get_object_tree(message)
+
+    def pull(self, run, part):
+        self.pulled.append(part)
+        if part not in self.there:
+            raise flower("flwr.supercore.inflatable.inflatable_utils").ObjectUnavailableError(part)
+        return self.there[part]
+
+    def confirm(self, run, name):
+        pass
+
+    def send(self, reply, tree, seconds):
+        self.sent.append(reply.metadata.message_type)
+        return set(), ""
+
+
+def message_of(kind):
+    """A message of this type, and its parts."""
+    app, objects = flower(), flower("flwr.supercore.inflatable.inflatable_object")
+    identity = flower("flwr.supercore.task_identity").TaskIdentity
+    identity.run_id, identity.task_id, identity.node_id = 1, 1, 1
+    content = app.RecordDict({"flmarket": app.ConfigRecord({"kind": kind})})
+    message = app.Message(content, dst_node_id=7, message_type=kind)
+    message.metadata.__dict__["_message_id"] = message.object_id
+    parts = {name: part.deflate() for name, part in objects.get_all_nested_objects(message).items()}
+    return message, parts
+
+
+def test_a_message_of_which_a_part_is_missing_holds_up_no_other():
+    """The sender of the first one was killed, or is slow: the second is answered at once."""
+    first, parts = message_of("query.first")
+    second, others = message_of("query.second")
+    missing = next(name for name in parts if name != first.object_id)
+    there = {name: part for name, part in parts.items() if name != missing} | others
+    line = Partial([first, second], there)
+    node = resident_node._Node(
+        line, lambda message, context: flower().Message(message.content, reply_to=message), {},
+        lambda: None,
+    )  # fmt: skip
+    assert node.answer_one() and line.sent == []
+    assert node.answer_one() and line.sent == ["query.second"]
+    assert not node.answer_one() and len(node.letters) == 1
+    there[missing] = parts[missing]
+    assert node.answer_one() and line.sent == ["query.second", "query.first"]
+    assert not node.letters and all(line.pulled.count(part) <= 4 for part in parts)
+    assert sum(line.pulled.count(part) for part in parts if part != missing) == len(parts) - 1
+
+
 class Client:
     """A SuperLink that answers each request with one of these codes, with an error, or not."""
 

@@ -20,8 +20,7 @@ from flmarket_sim.flower.library import flower, say
 SHORTEST, LONGEST = 0.1, 1.0  # seconds between looks for messages
 GROWTH = 1.5
 QUIET, IDLE = 120.0, 5.0  # after so many seconds without a message, so many between looks
-PATIENCE, MOST = 40.0, 2.0  # times what a look takes, at most so many seconds, between looks
-PARTS = 0.5  # seconds in which somebody who sends has sent the rest of a message, as a rule
+PATIENCE, MOST = 80.0, 2.0  # times what a look takes, at most so many seconds, between looks
 FIRST, LAST = 1.0, 30.0  # seconds between attempts to connect again
 
 
@@ -62,11 +61,9 @@ def _answer_messages(node: _Node, stop: threading.Event) -> None:
     while not stop.is_set():
         if node.answer_one():
             pause, heard = SHORTEST, time.monotonic()
-        else:
-            wait = PARTS if node.letters else min(PATIENCE * node.look, MOST)
-            stop.wait(max(pause, wait))
-            longest = LONGEST if time.monotonic() - heard < QUIET else IDLE
-            pause = min(GROWTH * pause, longest)
+        longest = LONGEST if time.monotonic() - heard < QUIET else IDLE
+        stop.wait(max(pause, min(PATIENCE * node.look, MOST)))
+        pause = min(GROWTH * pause, longest)
 
 
 class _Letter:

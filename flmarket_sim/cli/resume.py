@@ -81,7 +81,7 @@ def show_run(run: Run, wide: bool, table: Path | None, as_json: bool) -> None:
     place = shlex.quote(str(run.path))
     print_next_steps(
         f"flmarket report {place}",
-        f'flmarket sql {place} "SELECT round, buyer, spent, true_error FROM rounds LIMIT 8"',
+        f'flmarket sql {place} "SELECT round, buyer, spent, error_bound FROM rounds LIMIT 8"',
     )
 
 

@@ -33,13 +33,17 @@ TOTALS |= YARDSTICKS
 MEASURED = ("accuracy", "loss", "balanced_accuracy")  # of a model that was evaluated
 
 
+def _unless_nan(total: float) -> float | None:
+    return None if math.isnan(total) else total
+
+
 def totals(
     rows: list[dict[str, Any]], yardsticks: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Totals of `round` events, with the keys of TOTALS.
 
-    A total is None where no round was valid, or no model was evaluated; a yardstick is None where
-    it is not given.
+    A total is None where no round was valid, or no model was evaluated, or where only real clients
+    know it; a yardstick is None where it is not given.
     """
     valid = [row for row in rows if row["valid"]]
     measured = [row for row in rows if row["accuracy"] is not None]
@@ -48,7 +52,7 @@ def totals(
         "invalid_rounds": len(rows) - len(valid),
         "budget": math.fsum(row["budget"] for row in rows),
         "spent": math.fsum(row["spent"] for row in rows),
-        "owners_surplus": math.fsum(row["spent"] - row["value_sold"] for row in rows),
+        "owners_surplus": _unless_nan(math.fsum(row["spent"] - row["value_sold"] for row in rows)),
         "gradients": sum(row["delivered"] for row in rows),
         "lost": sum(row["winners"] - row["delivered"] for row in rows),
         "privacy_sold": math.fsum(row["privacy_sold"] for row in rows),
@@ -108,7 +112,7 @@ def totals_of_table(
         "invalid_rounds": int((~valid).sum()),
         "budget": math.fsum(column["budget"]),
         "spent": math.fsum(column["spent"]),
-        "owners_surplus": math.fsum(column["spent"] - column["value_sold"]),
+        "owners_surplus": _unless_nan(math.fsum(column["spent"] - column["value_sold"])),
         "gradients": int(column["delivered"].sum()),
         "lost": int((column["winners"] - column["delivered"]).sum()),
         "privacy_sold": math.fsum(column["privacy_sold"]),

@@ -101,8 +101,11 @@ def _totals(totals: dict[str, Any], truth: dict[str, float] | None) -> str:
         else "There was no budget"
     )
     bought = f"for {totals['gradients']:,} gradients"
+    kept = totals["owners_surplus"]
     surplus = (
-        f"owners kept {number(totals['owners_surplus'])} more than their privacy was worth to them"
+        "what their privacy was worth to the owners, only they know"  # real clients
+        if kept is None
+        else f"owners kept {number(kept)} more than their privacy was worth to them"
     )
     if truth is not None:
         deposits = f", after {number(truth['forfeited'])} of lost deposits"

@@ -1,11 +1,14 @@
 """Reports, SQL and views read a run of real clients as they read a simulated one."""
 
+import json
+
 import pytest
 
 import flmarket_sim as fm
 from flmarket_sim.eventlog.participant_view import write_view
 from flmarket_sim.eventlog.run import Run
 from flmarket_sim.market.simulation import run as simulate
+from flmarket_sim.report.run_summary import in_brief
 from tests.flower.small_markets import held, small
 from tests.support.commands_here import called
 
@@ -49,6 +52,17 @@ def test_a_report_page_and_a_summary_are_made(runs, tmp_path):
     real, simulated = (run.summary()["buyers"]["buyer"] for run in runs)
     for key in ("rounds", "spent", "gradients", "privacy_sold", "final_accuracy"):
         assert real[key] == pytest.approx(simulated[key])
+
+
+def test_nothing_is_said_of_what_only_owners_know(runs, tmp_path):
+    """A real owner keeps to herself what a sale was worth to her."""
+    for run, known in zip(runs, (False, True), strict=True):
+        said = " ".join(in_brief(run).sentences)
+        assert ("more than their privacy was worth to them" in said) == known
+        assert ("only they know" in said) != known and "owners kept  " not in said
+        page = fm.report(run, out=tmp_path / f"{known}.html").path.read_text()
+        assert ("Payments against valuations" in page) == known
+    json.loads(json.dumps(runs[0].summary()), parse_constant=lambda word: pytest.fail(word))
 
 
 def test_a_finished_run_is_what_it_says(runs):

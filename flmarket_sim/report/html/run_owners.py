@@ -20,7 +20,7 @@ FROM payment p
 JOIN decision d ON d.sender = p.receiver AND d.round = p.round AND d.buyer = p.buyer
 LEFT JOIN cheat c ON c.sender = p.receiver AND c.round = p.round AND c.buyer = p.buyer
 JOIN owners o ON o.owner = p.receiver % {count}
-WHERE p.receiver >= 0 ORDER BY p.seq
+WHERE p.receiver >= 0 AND coalesce(c.true_value, d.value) IS NOT NULL ORDER BY p.seq
 """
 # Names of one owner have disjoint records: a round costs her the largest of their losses.
 _SOLD = """
@@ -39,7 +39,8 @@ ORDER BY c.utility - c.truthful_utility DESC, c.seq
 
 
 def sales(run: Path, scenario: dict[str, Any]) -> list[Chart]:
-    """Payments to owners against the true worth of the sale to the owner."""
+    """Payments to owners against the true worth of the sale to the owner, which real clients keep
+    to themselves."""
     payments = sql(run, _SALES.format(count=scenario["owners"]["count"], truth=TRUTH)).to_pylist()
     if not payments:
         return []

@@ -68,7 +68,7 @@ def chart(run: Path, rounds: list[dict[str, Any]]) -> Chart:
         "timeline",
         "The rounds in time",
         "timeline",
-        "simulated seconds since the round began",
+        "seconds since the round began",
         "",
         phases,
         note,

@@ -9,10 +9,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from flmarket_sim.errors import FlmarketError
 from flmarket_sim.eventlog.schema import DecisionReason, DropoutReason, DropoutStage
 from flmarket_sim.flower.menus import offer_of
 from flmarket_sim.flower.messages import (
@@ -38,6 +39,8 @@ from flmarket_sim.flower.owner import Owner
 from flmarket_sim.market.ledger import WITHIN
 from flmarket_sim.market.messages import ReportColumns
 from flmarket_sim.perturbation.perturbation import delta_of
+
+Made = TypeVar("Made", bound=Wire)
 
 
 class Chance(Protocol):
@@ -98,8 +101,7 @@ class ClientMarket:
             events.append(_dropout(DropoutStage.BID, reason))
         else:
             events.append(_said("bid", self._bid_cells(columns)))
-        self.ledger.keep(key, request.type, text, reply.plain(), events=events)
-        return reply
+        return self._kept(key, request, reply, events)
 
     def choose(self, request: OfferRequest) -> Choice:
         """What she takes from a menu: a promise, which `sell` keeps."""
@@ -124,8 +126,7 @@ class ClientMarket:
         reply = Choice(
             privacy_loss=loss if taken else 0.0, payment=payment if taken else 0.0, records=records
         )
-        self.ledger.keep(key, request.type, text, reply.plain(), events=events)
-        return reply
+        return self._kept(key, request, reply, events)
 
     def sell(self, request: SaleRequest) -> SaleReply:
         """Accepts or declines; who accepts computes her gradient, perturbs it and sends it."""
@@ -143,15 +144,11 @@ class ClientMarket:
         if not terms.in_turn:
             events.append(_decision(reason, self.owner.value(loss, request.records)))
         if token is None:
-            reply = SaleReply(accepted=False, delivered=False)
-            self.ledger.keep(key, request.type, text, reply.plain(), events=events)
-            return reply
+            return self._kept(key, request, SaleReply(accepted=False, delivered=False), events)
         if self.chance is not None and self.chance.drops_out(key):
             self.ledger.release(token)
             events.append(_dropout(DropoutStage.GRADIENT, DropoutReason.DROPPED_OUT))
-            reply = SaleReply(accepted=True, delivered=False)
-            self.ledger.keep(key, request.type, text, reply.plain(), events=events)
-            return reply
+            return self._kept(key, request, SaleReply(accepted=True, delivered=False), events)
         events.append(_heard("model", {"bytes": len(request.parameters or b"")}))
         try:
             reply, cells = self._deliver(request)
@@ -159,8 +156,21 @@ class ClientMarket:
             self.ledger.release(token)
             raise
         events.append(_said("gradient", cells))
-        self.ledger.sell(key, token, request.type, text, reply.plain(), events)
+        try:
+            self.ledger.sell(key, token, request.type, text, reply.plain(), events)
+        except FlmarketError:
+            if (known := self.ledger.reply(key, request.type, text)) is None:
+                raise
+            return SaleReply.of(known)
         return reply
+
+    def _kept(self, key: Key, request: Asking, reply: Made, events: list[OwnEvent]) -> Made:
+        """Keeps a reply; returns what another process of hers has answered meanwhile, if any."""
+        text = _digest(request)
+        if self.ledger.keep(key, request.type, text, reply.plain(), events=events):
+            return reply
+        known = self.ledger.reply(key, request.type, text)
+        return reply if known is None else reply.of(known)
 
     def settle(self, request: Settlement) -> Receipt:
         """Books the last payments of a run, which is over."""

@@ -161,6 +161,12 @@ def _fresh_keys() -> tuple[Any, Any]:
     return private, private.public_key()
 
 
+def failed(error: Exception) -> bool:
+    """Whether a SuperLink failed with a request, and may answer it another time."""
+    response = getattr(error, "response", None)
+    return response is not None and response.status_code >= 500
+
+
 @contextmanager
 def connected(link: Link, stop: threading.Event) -> Iterator[Fleet]:
     """A connection as long as the block lasts. Raises LostError if there is none."""

@@ -25,12 +25,16 @@ Entry = dict[str, Any]
 
 
 class Inbox:
-    """Entries of the round at hand: those of an earlier process first, then new ones."""
+    """Entries of the round at hand: those of an earlier process first, then new ones.
+
+    found  whether an earlier process has left any
+    """
 
     def __init__(self, run: Path) -> None:
         self.path = run / NAME
         self._earlier: list[Entry] = []
         self._stored = _read(self.path) if self.path.exists() else []
+        self.found = bool(self._stored)
 
     def begin(self, buyer: int, number: int) -> None:
         """Begins a round, or continues it if the inbox on disk is of this round."""

@@ -194,7 +194,8 @@ class OwnLedger:
             if not self._fits(promise[0]):  # it ran out, and others have taken its place
                 raise FlmarketError(f"the promise for round {key.round} has run out")
             self._connection.execute("UPDATE sales SET sold = 1 WHERE " + mine, (token,))
-            self._keep(key, type, request, reply, events=events)
+            if not self._keep(key, type, request, reply, events=events):
+                raise FlmarketError(f"another process has answered {type} of round {key.round}")
 
     def earn(self, key: Key, amount: float) -> None:
         """Books a payment once, however often it is told."""
@@ -229,15 +230,16 @@ class OwnLedger:
         reply: dict[str, Any],
         place: int = 0,
         events: Sequence[OwnEvent] = (),
-    ) -> None:
+    ) -> bool:
         """Keeps an answer, and forgets the answers and open promises of the buyer's earlier rounds.
+        False if there is an answer already, which stays.
 
         A promise that is still open when a later round has begun will not be kept: `sell` refuses.
         """
         with self._whole():
             self._connection.execute("DELETE FROM replies WHERE " + EARLIER, key)
             self._connection.execute("DELETE FROM sales WHERE sold = 0 AND " + EARLIER, key)
-            self._keep(key, type, request, reply, place, events)
+            return self._keep(key, type, request, reply, place, events)
 
     def _keep(
         self,
@@ -247,7 +249,8 @@ class OwnLedger:
         reply: dict[str, Any],
         place: int = 0,
         events: Sequence[OwnEvent] = (),
-    ) -> None:
+    ) -> bool:
+        """False if there is an answer already."""
         text = json.dumps(
             {k: {"hex": v.hex()} if isinstance(v, bytes) else v for k, v in reply.items()}
         )
@@ -257,6 +260,7 @@ class OwnLedger:
         )
         if fresh.rowcount:
             self._log(key, events)
+        return bool(fresh.rowcount)
 
     def answered(self, key: Key, type: str, place: int = 0) -> dict[str, Any] | None:
         """Her answer of this kind in a round, whatever the request was."""

@@ -89,6 +89,7 @@ class Post:
         self._hellos: dict[str, int] = {}
         self._sent: dict[str, Sent] = {}
         self._looked = self._last = 0.0
+        self._after_a_kill = inbox.found  # until something is asked by this process
         self._turn = 0
         self._silent: set[int] = set()
 
@@ -129,7 +130,8 @@ class Post:
 
         It ends when all owners who are connected have replied, or after `seconds`; later replies
         are late, as what `kind` says. Returns the moment of the end. A server that was killed while
-        it waited asks those again whose replies it does not have, and waits anew.
+        it waited asks those again whose replies it does not have, and waits anew, also for nodes
+        that have not said yet who they are: an owner who computes says nothing meanwhile.
         """
         waiting = dict(requests)
         self._turn += 1
@@ -154,10 +156,12 @@ class Post:
                 return self._last
             take(entry)
         end, pause = time.monotonic() + seconds, SHORTEST
+        after_a_kill, self._after_a_kill = self._after_a_kill, False
         asked: dict[int, int] = {}  # owners and the nodes at which they were asked
         self._looked = 0.0
         while waiting:
             self._look_around()
+            asked = {owner: node for owner, node in asked.items() if self._nodes.get(owner) == node}
             unsent = {
                 owner: request
                 for owner, request in waiting.items()
@@ -170,7 +174,8 @@ class Post:
                 for entry in entries:
                     take(entry)
             reachable = [owner for owner in waiting if self._nodes.get(owner) is not None]
-            if time.monotonic() >= end or not (reachable or self._expects_names()):
+            expected = self._hellos if after_a_kill else self._expects_names()
+            if time.monotonic() >= end or not (reachable or expected):
                 break
             soonest = min(SHORTEST * len(waiting), LONGEST)  # each look costs Flower some time
             pause = soonest if entries else min(1.5 * pause, LONGEST)
@@ -304,6 +309,9 @@ class Post:
 
     def _welcome(self, node: int, message: Any) -> None:
         """Notes who is at a node. A name belongs to one node at a time, which was there first."""
+        if not message.has_content() and message.error.code in GONE:
+            self._forget(node)
+            return
         try:
             owner = Present.of(_plain(message)) if message.has_content() else None
         except MessageError:
@@ -333,6 +341,11 @@ class Post:
                 write_text(self._path, text)
         return number
 
+    def _forget(self, node: int) -> None:
+        """A node is gone; if it comes back, it is greeted at once."""
+        self._greeted.pop(node, None)
+        self._came.pop(node, None)
+
     def _refuse(self, node: int, why: str) -> None:
         """Says once why a node takes no part; it is greeted again later."""
         self._greeted[node] = time.monotonic() + AGAIN
@@ -347,8 +360,7 @@ class Post:
             if message.error.code in GONE:
                 if self._nodes.get(sent.owner) == sent.node:
                     del self._nodes[sent.owner]
-                    self._greeted.pop(sent.node, None)  # if it comes back, it is greeted again
-                    self._came.pop(sent.node, None)
+                    self._forget(sent.node)
                 return None
             return {"kind": "failed", "owner": sent.owner, "time": now} if current else None
         self._silent.discard(sent.owner)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from flmarket_sim.errors import FlmarketError, InputError
-from flmarket_sim.flower.fleet import Fleet, Link, LostError, connected
+from flmarket_sim.flower.fleet import Fleet, Link, LostError, connected, failed
 from flmarket_sim.flower.library import flower, say
 
 SHORTEST, LONGEST = 0.1, 1.0  # seconds between looks for messages
@@ -99,11 +99,10 @@ class _Node:
                 parts = [part.object_id for part in self.objects.iterate_object_tree(tree)]
                 self.letters.append(_Letter(head.metadata.run_id, head.metadata.message_id, parts))
             for letter in list(self.letters):
-                self.letters.remove(letter)
                 if self._is_whole(letter):
+                    self.letters.remove(letter)
                     self._answer(letter)
                     return True
-                self.letters.append(letter)
         except LostError:
             raise
         except Exception as error:  # what Flower raises where a message or its run is gone
@@ -114,7 +113,8 @@ class _Node:
     def _is_whole(self, letter: _Letter) -> bool:
         """Gets the parts of a message that are missing; False if its sender has not sent all yet.
 
-        Nobody waits here: a sender who is killed never sends the rest.
+        Nobody waits here: a sender who is killed never sends the rest. A SuperLink that fails is
+        asked again; one that refuses the part has no such message any more.
         """
         for part in letter.parts:
             if part not in letter.contents:
@@ -122,6 +122,13 @@ class _Node:
                     letter.contents[part] = self.fleet.pull(letter.run, part)
                 except self.transfer.ObjectUnavailableError:
                     return False
+                except LostError:
+                    raise
+                except Exception as error:
+                    if failed(error):
+                        return False
+                    self.letters.remove(letter)
+                    raise
         return True
 
     def _answer(self, letter: _Letter) -> None:

@@ -11,6 +11,7 @@ from flmarket_sim.flower.library import flower
 from flmarket_sim.flower.messages import RECORD, BidReply, BidRequest, Hello, packed, unpacked
 from flmarket_sim.flower.owner import Owner
 from tests.flower.test_own_ledger import TERMS, bid, owner, sale, sold
+from tests.support.loopback_grid import know_the_task
 
 THREE = np.arange(10) % 3  # class numbers
 
@@ -33,6 +34,7 @@ def test_no_word_of_what_fails_on_her_side_leaves_it(kind, tmp_path, capsys):
     def fails(context):
         raise ValueError("could not convert string to float: 'HIV positive'")
 
+    know_the_task()
     app = client_app(fails)
     context = flower().Context(
         run_id=1, node_id=1, node_config={}, state=flower().RecordDict(), run_config={}

@@ -2,12 +2,15 @@
 
 import time
 
+import pytest
+
 from flmarket_sim.flower import post
 from flmarket_sim.flower.client import content_of
 from flmarket_sim.flower.library import flower
 from flmarket_sim.flower.messages import Present
 from flmarket_sim.flower.server_market import Settings, serve
 from tests.flower.small_markets import grid_of, small
+from tests.support.loopback_grid import KilledError
 
 MARKET = {"rounds": 2, "owners__count": 3, "market__bidders": 3}
 OTHER = 3  # a node
@@ -86,23 +89,50 @@ def test_a_greeting_that_is_lost_is_repeated(tmp_path, monkeypatch):
     assert {row["sender"] for row in run.events("bid").to_pylist()} == {0, 1, 2}
 
 
-def test_a_node_that_flower_reports_as_gone_once_is_asked_again(tmp_path, monkeypatch):
-    """A node with a key comes back under its number before anybody has seen it offline."""
-    grid, _ = grid_of(small(**MARKET), tmp_path / "owners")
+@pytest.mark.parametrize("asked", ["query.hello", "query.bid", "train.sell"])
+def test_a_node_that_flower_reports_as_gone_is_asked_again(asked, tmp_path, monkeypatch, capsys):
+    """A node with a key comes back under its number before anybody has seen it offline. The others
+    take a second, so there is time for her in the same round."""
+    monkeypatch.setattr(post, "LOOK_AROUND", 0.01)
+    began = {}
+
+    def slow(node, message):
+        since = began.setdefault((node, message.metadata.reply_to_message_id), time.monotonic())
+        late = node != OTHER and message.metadata.message_type != "query.hello"
+        return late and time.monotonic() - since < 1.0
+
+    grid, _ = grid_of(small(**MARKET), tmp_path / "owners", held=slow)
     honest, gone = grid.app, []
 
     def app(message, context):
-        first = context.node_id == OTHER and message.metadata.message_type == "query.bid"
-        if first and not gone:
+        if context.node_id == OTHER and message.metadata.message_type == asked and not gone:
             gone.append(message)
             return flower().Message(flower().Error(code=5, reason="gone"), reply_to=message)
         return honest(message, context)
 
     grid.app = app
     run = serve(small(**MARKET), tmp_path / "run", grid, Settings(drawn=True))
-    lost = [(row["round"], row["sender"]) for row in run.events("dropout").to_pylist()]
-    assert len(gone) == 1 and set(lost) <= {(0, OTHER - 1)}
-    assert (1, OTHER - 1) in [(r["round"], r["sender"]) for r in run.events("bid").to_pylist()]
+    assert len(gone) == 1 and not len(run.events("dropout"))
+    assert [row["bids"] for row in run.rounds.to_pylist()] == [3, 3]
+    assert "does not say who it is" not in capsys.readouterr().out
+
+
+def test_after_a_kill_an_owner_who_computes_is_waited_for(tmp_path, monkeypatch):
+    """She cannot greet the new server before her gradient is done."""
+    monkeypatch.setattr(post, "GREETING", 0.2)
+    scenario = small(**MARKET)
+    grid, _ = grid_of(scenario, tmp_path / "owners", kill_at="train.sell")
+    with pytest.raises(KilledError):
+        serve(scenario, tmp_path / "run", grid, Settings(drawn=True))
+    began = []
+
+    def computes(node, message):
+        began.extend([time.monotonic()] if not began else [])
+        return node == OTHER and time.monotonic() - began[0] < 2.0
+
+    grid, _ = grid_of(scenario, tmp_path / "owners", held=computes)
+    run = serve(scenario, tmp_path / "run", grid, Settings(drawn=True, clients=2))
+    assert not [row for row in run.events("dropout").to_pylist() if row["round"] == 0]
 
 
 def test_nobody_waits_long_for_a_node_that_never_says_who_it_is(tmp_path, monkeypatch):

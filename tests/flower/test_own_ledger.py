@@ -211,9 +211,48 @@ def test_two_processes_at_one_ledger_book_what_leaves(tmp_path, monkeypatch):
         return delivers(market, request)
 
     monkeypatch.setattr(ClientMarket, "_deliver", meanwhile)
-    with pytest.raises(FlmarketError, match="no promise for round 0 any more"):
+    with pytest.raises(FlmarketError, match="asked before, with other numbers"):
         first.sell(sale(loss=1.0))
     assert sold(first) == 0.01 and first.ledger.remaining() == 0.99
+
+
+def test_a_decline_in_another_process_stops_a_sale_of_the_same_round(tmp_path, monkeypatch):
+    """A round has one answer, so a gradient that is not the answer does not leave."""
+    first, second = (ClientMarket(owner(tmp_path)) for _ in range(2))
+    first.bid(bid())
+    delivers = ClientMarket._deliver
+
+    def meanwhile(market, request):
+        if market is first:
+            assert not second.sell(sale(payment=0.0)).accepted
+        return delivers(market, request)
+
+    monkeypatch.setattr(ClientMarket, "_deliver", meanwhile)
+    with pytest.raises(FlmarketError, match="asked before, with other numbers"):
+        first.sell(sale())
+    assert sold(first) == 0.0
+    assert [event[3] for event in first.ledger.events("r")][-1] == "decision"
+
+
+@pytest.mark.parametrize("when", ["looked", "computed"])
+def test_two_processes_give_one_answer_to_one_request(when, tmp_path, monkeypatch):
+    """The second process sells while the first one has looked for an answer, or computes."""
+    first, second = (ClientMarket(owner(tmp_path, lifetime_budget=1.0)) for _ in range(2))
+    first.bid(bid())
+    answers = []
+    place = {"looked": "_bid_of", "computed": "_deliver"}[when]
+    original = getattr(ClientMarket, place)
+
+    def meanwhile(market, *rest):
+        if market is first and not answers:
+            answers.append(second.sell(sale()))
+        return original(market, *rest)
+
+    monkeypatch.setattr(ClientMarket, place, meanwhile)
+    assert first.sell(sale()) == answers[0] and answers[0].gradient is not None
+    assert sold(first) == 1.0
+    kinds = [event[3] for event in first.ledger.events("r")]
+    assert kinds == ["announcement", "bid", "allocation", "decision", "model", "gradient"]
 
 
 def test_a_cancelled_promise_of_one_process_is_not_that_of_another(tmp_path):

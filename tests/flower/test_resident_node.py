@@ -10,6 +10,7 @@ from flmarket_sim.flower import fleet, resident_node
 from flmarket_sim.flower.fleet import Fleet, Link, LostError
 from flmarket_sim.flower.library import flower
 from flmarket_sim.flower.resident_node import stay
+from tests.support.loopback_grid import know_the_task
 
 
 class Lost:
@@ -127,8 +128,7 @@ class Partial:
 def message_of(kind):
     """A message of this type, and its parts."""
     app, objects = flower(), flower("flwr.supercore.inflatable.inflatable_object")
-    identity = flower("flwr.supercore.task_identity").TaskIdentity
-    identity.run_id, identity.task_id, identity.node_id = 1, 1, 1
+    know_the_task()
     content = app.RecordDict({"flmarket": app.ConfigRecord({"kind": kind})})
     message = app.Message(content, dst_node_id=7, message_type=kind)
     message.metadata.__dict__["_message_id"] = message.object_id
@@ -154,6 +154,25 @@ def test_a_message_of_which_a_part_is_missing_holds_up_no_other():
     assert node.answer_one() and line.sent == ["query.second", "query.first"]
     assert not node.letters and all(line.pulled.count(part) <= 4 for part in parts)
     assert sum(line.pulled.count(part) for part in parts if part != missing) == len(parts) - 1
+
+
+@pytest.mark.parametrize(("code", "kept"), [(500, True), (403, False)])
+def test_a_part_is_asked_for_again_where_the_superlink_failed(code, kept, capsys):
+    message, parts = message_of("query.one")
+    line = Partial([message], parts)
+    httpx, pull = flower("httpx"), line.pull
+
+    def fails(run, part):
+        line.pull = pull
+        request = httpx.Request("POST", "http://here")
+        httpx.Response(code, request=request).raise_for_status()
+
+    line.pull = fails
+    answer = lambda message, context: flower().Message(message.content, reply_to=message)  # noqa: E731
+    node = resident_node._Node(line, answer, {}, lambda: None)
+    node.answer_one()
+    assert node.answer_one() == kept and line.sent == ["query.one"] * kept
+    assert ("a message was lost" in capsys.readouterr().err) != kept and not node.letters
 
 
 class Client:

@@ -1,9 +1,11 @@
 """A process that is killed for good: no file is closed, nothing is flushed, nothing is caught."""
 
 import os
+import signal
 import traceback
 
 KILLED = 77  # the exit code of a child that was killed
+LIMIT = 300  # seconds after which a child that hangs is ended
 
 
 def die() -> None:
@@ -16,6 +18,7 @@ def exit_code(work) -> int:
     KILLED is `die`."""
     child = os.fork()
     if child == 0:
+        signal.alarm(LIMIT)
         code = 1
         try:
             work()

@@ -15,6 +15,12 @@ def fail() -> None:
     raise KilledError
 
 
+def know_the_task() -> None:
+    """Messages of Flower are made in a task, which its own processes have."""
+    identity = flower("flwr.supercore.task_identity").TaskIdentity
+    identity.run_id, identity.task_id, identity.node_id = 1, 1, 1
+
+
 class LoopbackGrid:
     """Nodes 1 to n with settings of their own.
 
@@ -34,8 +40,7 @@ class LoopbackGrid:
         self.offline: set[int] = set()
         self.replies: dict[str, tuple[int, object]] = {}
         self.sent: list[tuple[int, str]] = []  # node and type of every message
-        identity = flower("flwr.supercore.task_identity").TaskIdentity
-        identity.run_id, identity.task_id, identity.node_id = 1, 1, 1
+        know_the_task()
 
     def _call(self):
         self.calls += 1

@@ -31,7 +31,7 @@ POINTS = 2**20  # of the lattice
 ROUNDING = 1e-9  # more than that of the Fourier transforms; added to both ends of an interval
 
 
-class Between(NamedTuple):
+class Bracket(NamedTuple):
     """The ends of an interval that holds the truth."""
 
     least: Floats
@@ -76,16 +76,16 @@ def curves(shifts: ArrayLike, points: int = POINTS) -> Curves:
     return Curves(threshold, *_curve(down), *_curve(up))
 
 
-def distance(of: Curves) -> Between:
+def distance(of: Curves) -> Bracket:
     """The total variation between honest messages and the noise alone: power - level at t < 0."""
     place = len(of.threshold) // 2 - 1  # the last threshold below zero
-    return Between(
+    return Bracket(
         np.asarray(max(of.power_up[place] - of.level_up[place] - ROUNDING, 0.0)),
         np.asarray(min(_tangent(of, np.zeros(1), place + 1)[0] + ROUNDING, 1.0)),
     )
 
 
-def best_power(of: Curves, level: ArrayLike) -> Between:
+def best_power(of: Curves, level: ArrayLike) -> Bracket:
     """The power of the best test at levels (a,)."""
     alpha = np.atleast_1d(np.asarray(level, np.float64))
     levels = np.concatenate([[0.0], of.level_up, [1.0]])
@@ -95,7 +95,7 @@ def best_power(of: Curves, level: ArrayLike) -> Between:
         slope = np.exp(-of.threshold)
         fixed = of.power_down - slope * of.level_down
     most = np.array([np.min(fixed + slope * one) for one in alpha])
-    return Between(
+    return Bracket(
         np.clip(least - ROUNDING, alpha, 1.0), np.clip(np.maximum(most, alpha) + ROUNDING, 0.0, 1.0)
     )
 

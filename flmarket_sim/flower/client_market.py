@@ -17,7 +17,6 @@ from flmarket_sim.errors import FlmarketError
 from flmarket_sim.eventlog.schema import DecisionReason, DropoutReason, DropoutStage
 from flmarket_sim.flower.menus import offer_of
 from flmarket_sim.flower.messages import (
-    Asking,
     BidReply,
     BidRequest,
     Choice,
@@ -26,6 +25,7 @@ from flmarket_sim.flower.messages import (
     OfferRequest,
     Present,
     Receipt,
+    RoundMessage,
     SaleReply,
     SaleRequest,
     Settlement,
@@ -164,10 +164,10 @@ class ClientMarket:
             return SaleReply.of(known)
         return reply
 
-    def _kept(self, key: Key, request: Asking, reply: Made, events: list[OwnEvent]) -> Made:
+    def _kept(self, key: Key, request: RoundMessage, reply: Made, events: list[OwnEvent]) -> Made:
         """Keeps a reply; returns what another process of hers has answered meanwhile, if any."""
         text = _digest(request)
-        if self.ledger.keep(key, request.type, text, reply.plain(), events=events):
+        if self.ledger.keep(key, request.type, text, reply.plain(), events):
             return reply
         known = self.ledger.reply(key, request.type, text)
         return reply if known is None else reply.of(known)
@@ -261,7 +261,7 @@ def _dropout(stage: DropoutStage, reason: DropoutReason) -> OwnEvent:
     return _said("dropout", {"stage": int(stage), "reason": int(reason)})
 
 
-def _key(request: Asking) -> Key:
+def _key(request: RoundMessage) -> Key:
     return Key(request.run, request.buyer, request.round)
 
 

@@ -24,7 +24,7 @@ NAME = "inbox.log"
 Entry = dict[str, Any]
 
 
-class Inbox:
+class StoredInbox:
     """Entries of the round at hand: those of an earlier process first, then new ones.
 
     found  whether an earlier process has left any

@@ -121,7 +121,7 @@ class Present(Wire):
     number: Count | None = None
 
 
-class Asking(Wire):
+class RoundMessage(Wire):
     """A request to one owner in a round of a buyer."""
 
     run: Text
@@ -129,7 +129,7 @@ class Asking(Wire):
     round: Count
 
 
-class BidRequest(Asking):
+class BidRequest(RoundMessage):
     """An auction with this budget is open. It also brings the payments of earlier rounds: of
     buyers `paid_buyers` and rounds `paid_rounds`, the amounts `paid`."""
 
@@ -164,7 +164,7 @@ class BidReply(Wire):
         )
 
 
-class OfferRequest(Asking):
+class OfferRequest(RoundMessage):
     """A menu: losses, what they pay, and the money that is left.
 
     Its `form` is a curve through these points, the points alone, or a curve for a part of her
@@ -188,7 +188,7 @@ class Choice(Wire):
     records: Annotated[float, pydantic.Field(ge=1)]
 
 
-class SaleRequest(Asking):
+class SaleRequest(RoundMessage):
     """The broker offers a payment for a gradient at this privacy loss, on so many records.
 
     `parameters` (D,) are the buyer's model; there are none in a market without learning.

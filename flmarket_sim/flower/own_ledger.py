@@ -194,7 +194,7 @@ class OwnLedger:
             if not self._fits(promise[0]):  # it ran out, and others have taken its place
                 raise FlmarketError(f"the promise for round {key.round} has run out")
             self._connection.execute("UPDATE sales SET sold = 1 WHERE " + mine, (token,))
-            if not self._keep(key, type, request, reply, events=events):
+            if not self._keep(key, type, request, reply, events):
                 raise FlmarketError(f"another process has answered {type} of round {key.round}")
 
     def earn(self, key: Key, amount: float) -> None:
@@ -204,15 +204,12 @@ class OwnLedger:
                 self._connection.execute("INSERT INTO earnings VALUES (?, ?, ?, ?)", (*key, amount))
                 self._log(key, [OwnEvent(time.time(), "payment", False, {"amount": amount})])
 
-    def reply(self, key: Key, type: str, request: str, place: int = 0) -> dict[str, Any] | None:
+    def reply(self, key: Key, type: str, request: str) -> dict[str, Any] | None:
         """What she answered to this request; None if she was not asked this yet.
 
         Refuses another request of the same kind for the same round: a round has one of each.
         """
-        row = self._connection.execute(
-            f"SELECT request, reply FROM replies WHERE {ROUND} AND type = ? AND place = ?",
-            (*key, type, place),
-        ).fetchone()
+        row = self._one("SELECT request, reply FROM replies WHERE " + OF_TYPE, (*key, type))
         if row is None:
             return None
         if row[0] != request:
@@ -223,13 +220,7 @@ class OwnLedger:
         return _with_bytes(json.loads(row[1]))
 
     def keep(
-        self,
-        key: Key,
-        type: str,
-        request: str,
-        reply: dict[str, Any],
-        place: int = 0,
-        events: Sequence[OwnEvent] = (),
+        self, key: Key, type: str, request: str, reply: dict[str, Any], events: Sequence[OwnEvent]
     ) -> bool:
         """Keeps an answer, and forgets the answers and open promises of the buyer's earlier rounds.
         False if there is an answer already, which stays.
@@ -239,35 +230,26 @@ class OwnLedger:
         with self._whole():
             self._connection.execute("DELETE FROM replies WHERE " + EARLIER, key)
             self._connection.execute("DELETE FROM sales WHERE sold = 0 AND " + EARLIER, key)
-            return self._keep(key, type, request, reply, place, events)
+            return self._keep(key, type, request, reply, events)
 
     def _keep(
-        self,
-        key: Key,
-        type: str,
-        request: str,
-        reply: dict[str, Any],
-        place: int = 0,
-        events: Sequence[OwnEvent] = (),
+        self, key: Key, type: str, request: str, reply: dict[str, Any], events: Sequence[OwnEvent]
     ) -> bool:
         """False if there is an answer already."""
         text = json.dumps(
             {k: {"hex": v.hex()} if isinstance(v, bytes) else v for k, v in reply.items()}
         )
         fresh = self._connection.execute(
-            "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*key, type, place, request, text),
+            "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, 0, ?, ?)",
+            (*key, type, request, text),
         )
         if fresh.rowcount:
             self._log(key, events)
         return bool(fresh.rowcount)
 
-    def answered(self, key: Key, type: str, place: int = 0) -> dict[str, Any] | None:
+    def answered(self, key: Key, type: str) -> dict[str, Any] | None:
         """Her answer of this kind in a round, whatever the request was."""
-        row = self._connection.execute(
-            f"SELECT reply FROM replies WHERE {ROUND} AND type = ? AND place = ?",
-            (*key, type, place),
-        ).fetchone()
+        row = self._one("SELECT reply FROM replies WHERE " + OF_TYPE, (*key, type))
         return None if row is None else _with_bytes(json.loads(row[0]))
 
     def _log(self, key: Key, events: Sequence[OwnEvent]) -> None:
@@ -297,6 +279,7 @@ class OwnLedger:
 
 
 ROUND = "run = ? AND buyer = ? AND round = ?"
+OF_TYPE = ROUND + " AND type = ?"
 EARLIER = "run = ? AND buyer = ? AND round < ?"
 
 

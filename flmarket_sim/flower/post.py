@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from flmarket_sim.eventlog.schema import LateMessage
 from flmarket_sim.flower.client import content_of
-from flmarket_sim.flower.inbox import Entry, Inbox
+from flmarket_sim.flower.inbox import Entry, StoredInbox
 from flmarket_sim.flower.library import flower
 from flmarket_sim.flower.messages import RECORD, Hello, MessageError, Present, Wire
 from flmarket_sim.storage.atomic_files import write_text
@@ -51,7 +51,7 @@ class Late(NamedTuple):
     kind: LateMessage
 
 
-class Arrival(NamedTuple, Generic[Reply]):
+class TimelyReply(NamedTuple, Generic[Reply]):
     """A reply in time."""
 
     owner: int
@@ -69,7 +69,7 @@ class Post:
     def __init__(
         self,
         grid: Any,
-        inbox: Inbox,
+        inbox: StoredInbox,
         run: str,
         folder: Path,
         owners: int,
@@ -123,7 +123,7 @@ class Post:
         seconds: float,
         kind: LateMessage | None,
         key: tuple[int, int],
-        hear: Callable[[Arrival[Reply]], None],
+        hear: Callable[[TimelyReply[Reply]], None],
     ) -> float:
         """Sends requests of the round `key` = (buyer, round) to owners by number, and hands their
         replies to `hear` as they arrive.
@@ -147,7 +147,7 @@ class Post:
                     arrived = reply.of(entry["plain"])
                 except MessageError:
                     return  # a reply that is none
-                hear(Arrival(entry["owner"], self._last, arrived))
+                hear(TimelyReply(entry["owner"], self._last, arrived))
 
         while self.inbox.repeating:
             entry = self.inbox.next()

@@ -24,7 +24,7 @@ from flmarket_sim.eventlog.run_info import identity
 from flmarket_sim.eventlog.schema import LateRecord
 from flmarket_sim.eventlog.tables import table_schema
 from flmarket_sim.flower.buyer_desk import BuyerDesk
-from flmarket_sim.flower.inbox import Inbox
+from flmarket_sim.flower.inbox import StoredInbox
 from flmarket_sim.flower.messages import Settlement
 from flmarket_sim.flower.post import Late, Post
 from flmarket_sim.flower.server_round import ServerRound, Unpaid
@@ -127,7 +127,7 @@ class ServerMarket:
         self.done = [0] * len(specs)
         self.unpaid: Unpaid = {}
         self._restore()
-        self.inbox = Inbox(folder.path)
+        self.inbox = StoredInbox(folder.path)
         began = float(info[REAL_CLIENTS]["origin"])
         owners = scenario.owners.count
         self.post = Post(grid, self.inbox, self.run, folder.path, owners, began, self._note_late)

@@ -37,7 +37,7 @@ from flmarket_sim.flower.messages import (
     packed,
     unpacked,
 )
-from flmarket_sim.flower.post import Arrival, Post
+from flmarket_sim.flower.post import Post, TimelyReply
 from flmarket_sim.market.aggregate import aggregate_sent, delivery_records
 from flmarket_sim.market.broker import decided
 from flmarket_sim.market.cohort_gradients import gradient_record
@@ -138,7 +138,7 @@ class ServerRound:
                 paid=[one[2] for one in due],
             )
 
-        def hear(arrival: Arrival[BidReply]) -> None:
+        def hear(arrival: TimelyReply[BidReply]) -> None:
             owner, bid = arrival.owner, arrival.reply
             self.unpaid.pop(owner, None)
             values, budget, size = bid.values, bid.privacy_budget, bid.data_size
@@ -155,7 +155,7 @@ class ServerRound:
 
         heard: set[int] = set()
 
-        def note(arrival: Arrival[BidReply]) -> None:
+        def note(arrival: TimelyReply[BidReply]) -> None:
             heard.add(arrival.owner)
             hear(arrival)
 
@@ -224,7 +224,7 @@ class ServerRound:
         self._write(record, self.post.moment(), receiver=owner)
         taken: list[Choice] = []
 
-        def hear(arrival: Arrival[Choice]) -> None:
+        def hear(arrival: TimelyReply[Choice]) -> None:
             choice = arrival.reply
             sold = (
                 0.0 < choice.privacy_loss <= bids.batch.privacy_budget[0, row] * (1 + TOLERANCE)
@@ -266,7 +266,7 @@ class ServerRound:
             self._write(ModelRecord(bytes=size), self.post.moment(), receiver=np.array([*rows]))
         answered: dict[int, bool] = {}
 
-        def hear(arrival: Arrival[SaleReply]) -> None:
+        def hear(arrival: TimelyReply[SaleReply]) -> None:
             owner, row = arrival.owner, rows[arrival.owner]
             answered[owner] = arrival.reply.accepted
             if desk.in_turn is None:
@@ -283,7 +283,7 @@ class ServerRound:
         return len(winners) if desk.in_turn is not None else sum(answered.values())
 
     def _receive(
-        self, arrival: Arrival[SaleReply], offers: Offers, sizes: Floats, row: int
+        self, arrival: TimelyReply[SaleReply], offers: Offers, sizes: Floats, row: int
     ) -> None:
         """Takes a gradient, if it is one."""
         desk, learns = self.desk, self.desk.learner is not None

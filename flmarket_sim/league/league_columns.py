@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 Better = Literal["low", "high", ""]
 
 
-class Column(NamedTuple):
+class LeagueColumn(NamedTuple):
     """A column: its name in tables, its meaning, why a mechanism is judged by it.
 
     Over the card it is the mean of the markets. For a `ratio` of errors it is the geometric mean,
@@ -23,76 +23,76 @@ class Column(NamedTuple):
 
 
 COLUMNS = (
-    Column(
+    LeagueColumn(
         "over_floor",
         "mean error over the mean of the second-best floor, in the same markets",
         "no truthful mechanism can be below one, so this says what is left to gain",
         interval=True,
         ratio=True,
     ),
-    Column(
+    LeagueColumn(
         "over_first_best",
         "mean error over that of the best purchase at true valuations",
         "the floor holds for truthful mechanisms; this is the distance for all",
         interval=True,
         ratio=True,
     ),
-    Column(
+    LeagueColumn(
         "invalid",
         "share of markets in which nobody sells, so that there is no gradient",
         "a mean over valid markets would hide them",
     ),
-    Column(
+    LeagueColumn(
         "spent",
         "mean share of the budget that is paid",
         "two errors are comparable at equal money only",
         "",
         interval=True,
     ),
-    Column(
+    LeagueColumn(
         "surplus",
         "mean sum of what owners are paid above their true cost, as a share of the budget",
         "it is what the mechanism leaves to the sellers",
         "",
         interval=True,
     ),
-    Column(
+    LeagueColumn(
         "underpaid",
         "sum of what underpaid owners miss of their true costs, as a share of the costs of all "
         "owners; what others get above theirs does not count against it",
         "an owner who is underpaid leaves the market",
     ),
-    Column(
+    LeagueColumn(
         "underpaid_owners",
         "share of the sellers who are paid less than their true cost",
         "the same sum can be missed by a few or by all",
     ),
-    Column(
+    LeagueColumn(
         "gain",
         "sum of what the best misreports that the probe finds gain, as a share of all cost",
         "truthfulness is a claim until somebody tries",
         interval=True,
     ),
-    Column(
+    LeagueColumn(
         "gaining",
         "share of owners who gain more than one percent of their cost by a misreport",
         "a mean of a few large gains reads differently",
     ),
-    Column(
+    LeagueColumn(
         "names_gain",
         "what an owner gains by a second name above the best lie under one, as a share of all that "
         "she has",
         "names are free, and few mechanisms are proof against them",
         interval=True,
     ),
-    Column(
+    LeagueColumn(
         "coalition_gain",
         "gain of three owners who report as one (of two in a market of three), as a share of all "
         "that they have",
         "owners talk to each other",
         interval=True,
     ),
-    Column(
+    LeagueColumn(
         "rest_error",
         "error after ten rounds in which owners answer each other's lies and decline what "
         "underpays them, over that under truth, where everybody sells what she is asked to",
@@ -100,25 +100,25 @@ COLUMNS = (
         interval=True,
         ratio=True,
     ),
-    Column(
+    LeagueColumn(
         "resting",
         "share of these markets in which nobody gains by another lie after at most ten rounds",
         "the error of a market that does not rest is that of its tenth round",
         "high",
     ),
-    Column(
+    LeagueColumn(
         "invalid_at_rest",
         "share of these markets in which nobody sells at the end",
         "a mean over valid markets would hide them",
     ),
-    Column(
+    LeagueColumn(
         "accuracy",
         "test accuracy of the model that the market trains",
         "the error bound is a means; a model is the end",
         "high",
         interval=True,
     ),
-    Column(
+    LeagueColumn(
         "milliseconds",
         "time of one decision on the machine that played",
         "a mechanism of seconds cannot serve a round of a thousand buyers",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from flmarket_sim.league.card import CardMarket, card
 from flmarket_sim.league.card_draws import draws
-from flmarket_sim.league.league_columns import COLUMNS, Column
+from flmarket_sim.league.league_columns import COLUMNS, LeagueColumn
 from flmarket_sim.league.yardsticks import shipped
 from flmarket_sim.statistics import estimate, from_seeds
 from flmarket_sim.studies.study import Row, spread
@@ -52,7 +52,7 @@ def whole_row(
     return whole | ({"why_not": why_not} if why_not else {})
 
 
-def _over_markets(column: Column, rows: Sequence[Row]) -> Row:
+def _over_markets(column: LeagueColumn, rows: Sequence[Row]) -> Row:
     """The mean of a column over the markets that have it, geometric for a ratio of errors.
 
     Markets are drawn independently, so the distances to the ends of their intervals add up in

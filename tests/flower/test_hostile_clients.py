@@ -3,7 +3,7 @@
 import pytest
 
 from flmarket_sim.flower.client import content_of
-from flmarket_sim.flower.inbox import Inbox
+from flmarket_sim.flower.inbox import StoredInbox
 from flmarket_sim.flower.library import flower
 from flmarket_sim.flower.messages import RECORD, BidReply
 from flmarket_sim.flower.server_market import Settings, serve
@@ -87,9 +87,9 @@ def test_entries_come_back_from_the_disk_as_they_were(tmp_path):
         {"kind": "reply", "owner": 2, "time": 0.6, "plain": {"hex": "00"}},
         {"kind": "closed", "time": 0.7},
     ]
-    written = Inbox(tmp_path)
+    written = StoredInbox(tmp_path)
     written.begin(0, 3)
     written.add(*entries)
-    read = Inbox(tmp_path)
+    read = StoredInbox(tmp_path)
     read.begin(0, 3)
     assert [read.next() for _ in entries] == entries and not read.repeating

@@ -6,7 +6,7 @@ from flmarket_sim.errors import InputError
 from flmarket_sim.eventlog import ParquetLog
 from flmarket_sim.eventlog.run import Run
 from flmarket_sim.flower import server_market
-from flmarket_sim.flower.inbox import Inbox
+from flmarket_sim.flower.inbox import StoredInbox
 from flmarket_sim.flower.own_ledger import OwnLedger
 from flmarket_sim.flower.server_market import Settings, serve
 from flmarket_sim.market import provenance
@@ -82,8 +82,8 @@ def test_a_failure_at_any_call_of_the_grid_changes_nothing(undisturbed, tmp_path
 
 
 WRITES = [  # one after the other; a kill may come before each of them
-    (Inbox, "add"),
-    (Inbox, "begin"),
+    (StoredInbox, "add"),
+    (StoredInbox, "begin"),
     (ParquetLog, "note"),
     (server_market, "write_checkpoint"),
     (OwnLedger, "keep"),
